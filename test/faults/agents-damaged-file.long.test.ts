@@ -1,6 +1,6 @@
 /** An instance with a damaged file fails alone, and its callers learn nothing about files. */
-import { globSync, writeFileSync } from "node:fs";
-import { cp, mkdtemp, readFile, rm, writeFile } from "node:fs/promises";
+import { globSync, readFileSync, writeFileSync } from "node:fs";
+import { cp, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { DatabaseSync } from "node:sqlite";
@@ -44,35 +44,41 @@ it("calls of a damaged instance get an internal error, and other instances work"
   await rm(dataDir, { recursive: true, force: true });
 });
 
-describe("a damaged instance with due work", () => {
+describe("damaged instances with due work", () => {
   const env = { SIGNALBOX_ROOT_TOKEN: ROOT_TOKEN };
   /** Two minutes later: the work has become due. */
   const later = { env: { ...env, NODE_OPTIONS: `--import ${CLOCK}`, SIGNALBOX_TEST_CLOCK_MS: "120000" } };
+  /** At least as many as the file of one of them has pages. */
+  const INSTANCES = Array.from({ length: 16 }, (_, i) => `planned-${i}`);
   let root: string;
-  /** The data folder as the server left it, with one instance that has work. */
+  /** The data folder as the server left it, with instances that have the same work. */
   let before: string;
-  /** Path of the instance's file in the data folder. */
-  let file: string;
+  /** Paths of their files in the data folder. */
+  let files: readonly string[];
 
   beforeAll(async () => {
     root = await mkdtemp(join(tmpdir(), "signalbox-damaged-"));
     before = join(root, "before");
     const server = await startServerProcess(["--data-dir", before, "--agents", WORK_AGENTS], { env });
-    const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
-    for (let i = 0; i < 10; i++)
-      expect(await client.call("plan", 60, `later-${i}`)).toMatchObject({ success: true });
-    expect(await client.call("plan", 60, "broken")).toMatchObject({ success: true });
+    for (const name of INSTANCES) {
+      const client = await new RawClient(`${server.url}/agents/worker/${name}`).opened();
+      for (let i = 0; i < 10; i++)
+        expect(await client.call("plan", 60, `later-${i}`)).toMatchObject({ success: true });
+      expect(await client.call("plan", 60, "broken")).toMatchObject({ success: true });
+      client.close();
+    }
     await server.end("SIGTERM");
-    [file = ""] = globSync("agents/**/*.db", { cwd: before });
+    files = globSync("agents/**/*.db", { cwd: before });
+    expect(files).toHaveLength(INSTANCES.length);
   });
 
   afterAll(async () => rm(root, { recursive: true, force: true }));
 
-  /** A server on a copy of the folder with a changed instance. */
-  async function startWith(change: (path: string) => void): Promise<ServerProcess> {
+  /** A server on a copy of the folder with changed files. */
+  async function startWith(change: (paths: readonly string[]) => void): Promise<ServerProcess> {
     const folder = await mkdtemp(join(root, "changed-"));
     await cp(before, folder, { recursive: true });
-    change(join(folder, file));
+    change(files.map((file) => join(folder, file)));
     return startServerProcess(["--data-dir", folder, "--agents", WORK_AGENTS], later);
   }
 
@@ -86,35 +92,45 @@ describe("a damaged instance with due work", () => {
     expect(server.stderr().split("\n").length).toBeLessThan(100);
   }
 
-  it("a failed instance is not retried for a while, whichever page is damaged", async () => {
-    const content = await readFile(join(before, file));
-    const pageBytes = content.readUInt16BE(16);
-    expect(content.length / pageBytes).toBeGreaterThan(5);
-    for (let at = 0; at < content.length; at += pageBytes) {
-      // Not the header of the first page; without it the file would not be a database.
-      const damaged = Buffer.from(content).fill(0xa5, Math.max(at, 100), at + pageBytes);
-      await expectOthersToContinue(await startWith((path) => writeFileSync(path, damaged)));
-    }
+  it("failed instances are not retried for a while, whichever page is damaged", async () => {
+    const server = await startWith((paths) => {
+      const pagesOf = (content: Buffer) => content.length / content.readUInt16BE(16);
+      const [pages = 0] = paths.map((path) => pagesOf(readFileSync(path)));
+      expect(pages).toBeGreaterThan(5);
+      expect(pages).toBeLessThanOrEqual(paths.length);
+      for (const [page, path] of paths.slice(0, pages).entries()) {
+        const content = readFileSync(path);
+        expect(pagesOf(content)).toBe(pages);
+        const at = page * content.readUInt16BE(16);
+        // Not the header of the first page; without it the file would not be a database.
+        writeFileSync(path, content.fill(0xa5, Math.max(at, 100), at + content.readUInt16BE(16)));
+      }
+    });
+    await expectOthersToContinue(server);
   });
 
-  it.each(["UPDATE", "DELETE", "UPDATE OF next_at"])(
-    "a failed instance is not retried for a while if its rows can be read but %s fails",
-    async (action) => {
-      const server = await startWith((path) => {
-        const database = new DatabaseSync(path);
+  it("failed instances are not retried for a while if their rows can be read but not changed", async () => {
+    const actions = ["UPDATE", "DELETE", "UPDATE OF next_at"];
+    const server = await startWith((paths) => {
+      for (const [i, action] of actions.entries()) {
+        const database = new DatabaseSync(paths[i] ?? "");
         database.exec(
           `CREATE TRIGGER damage BEFORE ${action} ON _signalbox_schedule BEGIN SELECT raise(ABORT, 'damaged'); END`,
         );
         database.close();
-      });
-      await expect.poll(() => server.stderr()).toContain("cannot be read or written");
-      await expectOthersToContinue(server);
-    },
-  );
+      }
+    });
+    const reported = () =>
+      new Set(
+        [...server.stderr().matchAll(/"(planned-\d+)".*cannot be read or written/g)].map(([, name]) => name),
+      );
+    await expect.poll(() => reported().size).toBe(actions.length);
+    await expectOthersToContinue(server);
+  });
 
   it("the work is done when the instance can start", async () => {
     const server = await startWith(() => undefined);
-    const client = await new RawClient(`${server.url}/agents/worker/damaged`).opened();
+    const client = await new RawClient(`${server.url}/agents/worker/${INSTANCES[0]}`).opened();
     await expect
       .poll(async () => (await client.call("done")).result)
       .toEqual(expect.arrayContaining(Array.from({ length: 10 }, (_, i) => `tick later-${i}`)));
