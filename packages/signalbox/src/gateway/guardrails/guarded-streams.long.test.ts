@@ -30,10 +30,11 @@ describe.each(Object.entries(STREAMS))("a stream of %s", (_, form) => {
   });
 
   it("is blocked before the first character of the match, wherever its bytes are cut", () => {
-    const bytes = form.events(partsFor(form, Array.from(SENTENCE)));
+    // Short, because each cut runs the whole stream again. An event for each character.
+    const bytes = form.events(partsFor(form, Array.from("ü walrus has. Bye")));
     // A cut far behind the match is one of a stream that has ended.
-    const throughMatch = Array.from(SENTENCE.slice(0, SENTENCE.indexOf("walrus") + 8));
-    const last = Math.min(bytes.length, form.events(partsFor(form, throughMatch)).length);
+    const throughMatch = form.events(partsFor(form, Array.from("ü walrus ha")));
+    const last = Math.min(bytes.length, throughMatch.length);
     for (let i = 1; i <= last; i++) {
       const reads = [bytes.subarray(0, i), bytes.subarray(i)];
       const cut = pass(BLOCKS_WALRUS, new Findings(), form.type, reads);
