@@ -156,7 +156,9 @@ export class NodeSession {
           delayMs = REFUSED_RETRY_MS;
           if (performance.now() - startedAt > QUIET_WAIT_MS) announce(error);
         } else if (isUnavailable(error) || isLocked(error)) {
-          if (performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS))
+          const isLate = performance.now() + delayMs >= startedAt + (options.startWaitMs ?? START_WAIT_MS);
+          // Never after the first attempt: the machine may have stood still meanwhile.
+          if (isLate && attempt > 1)
             throw new DataFolderError(`cannot connect to PostgreSQL: ${describeFailure(error)}`, {
               cause: error,
             });
