@@ -297,8 +297,9 @@ function createSettings(parts: GatewayParts, client: UpstreamClient) {
       secretFolder: keys.secretFolder,
       grants: keys.providerKeys,
       customAddress: (accountId, slug) =>
-        customProviders.list(accountId).find((provider) => CUSTOM_PREFIX + provider.slug === slug)?.details
-          .base_url,
+        slug.startsWith(CUSTOM_PREFIX)
+          ? customProviders.addressOf(accountId, slug.slice(CUSTOM_PREFIX.length))
+          : undefined,
       onProblem: (key, problem) =>
         logger.error(
           { accountId: key.accountId, gatewayId: key.gatewayId, provider: key.providerSlug, keyId: key.id },

@@ -7,17 +7,19 @@
  * 2. Responses do not reveal whether a variable or file exists that the account may not use.
  * 3. The text of a stored key leaves this process only in the credential header of a request to its provider. The key of a custom provider is bound to the
  *    address that the provider had when the key was stored.
- * 4. Writes run one after the other, so that none encrypts with a master key that a rotation is about to remove.
+ * 4. A write reads and decrypts only the keys that it changes, so that the keys of one account cost the others nothing.
+ * 5. Writes run one after the other, so that none encrypts with a master key that a rotation is about to remove.
  * See docs/decisions/0118 and 0119.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { MasterKeys } from "../../accounts/index.ts";
 import type { Clock } from "../../core/clock.ts";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { Secret } from "../../core/secret.ts";
 import { Serial } from "../../core/serial.ts";
-import { sql } from "../../core/sql.ts";
+import { sql, sqlList, type SqlQuery } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
-import type { Database } from "../../database/database.ts";
+import type { Database, Queryable } from "../../database/database.ts";
 import {
   ALL_KEYS,
   findToDelete,
@@ -73,11 +75,14 @@ interface Keys {
 
 const PREVIEW_LENGTH = 4;
 const DEFAULT_WEIGHT = 1;
+/** Every process keeps all keys in memory, and a call looks at all keys of a pool. */
+const MAX_KEYS_OF_ACCOUNT = 1000;
 
 export class ProviderKeys implements SettingsStore {
   readonly #parts: ProviderKeysParts;
   readonly #vault: KeyVault;
   readonly #material: KeyMaterial;
+  readonly #byId = new Map<string, PoolKey>();
   /** By account, gateway and provider. */
   readonly #byProvider = new Map<string, Keys>();
   readonly #healthById = new Map<string, KeyHealth>();
@@ -102,30 +107,37 @@ export class ProviderKeys implements SettingsStore {
     return this.#parts.settings.load("provider_key");
   }
 
-  /** Reads all keys: they are few, and the keys of a provider depend on each other. An edited key is a new one for its health. */
-  async reload(): Promise<void> {
+  /** An edited key is a new one for its health. */
+  async reload(ids: readonly string[] | null): Promise<void> {
+    const selected = ids === null ? sql`` : sql`WHERE id IN (${sqlList(ids)})`;
     const rows = await this.#parts.database.all<ProviderKeyRow>(
-      sql`SELECT * FROM stored_provider_key ORDER BY id`,
+      sql`SELECT * FROM stored_provider_key ${selected} ORDER BY id`,
     );
-    const modifiedAt = new Map(this.#all().map(({ key }) => [key.id, key.modifiedAt]));
-    const lists = new Map<string, PoolKey[]>();
-    for (const row of rows) {
-      const key = fromRow(row);
-      if (modifiedAt.get(key.id) !== key.modifiedAt) this.#healthById.delete(key.id);
-      const name = nameOf(key.accountId, key.gatewayId, key.providerSlug);
-      const list = lists.get(name);
-      if (list === undefined) lists.set(name, [this.#toPoolKey(key)]);
-      else list.push(this.#toPoolKey(key));
+    const read = new Map(rows.map((row) => [row.id, fromRow(row)]));
+    /** Names of the lists that have to be made again. */
+    const changed = new Set<string>();
+    for (const { key } of ids === null
+      ? [...this.#byId.values()]
+      : ids.flatMap((id) => this.#byId.get(id) ?? [])) {
+      this.#byId.delete(key.id);
+      if (read.get(key.id)?.modifiedAt !== key.modifiedAt) this.#healthById.delete(key.id);
+      changed.add(listOf(key));
     }
-    this.#byProvider.clear();
-    for (const [name, all] of lists) {
+    const added = [...read.values()].map((key) => this.#toPoolKey(key));
+    for (const found of added) {
+      this.#byId.set(found.key.id, found);
+      changed.add(listOf(found.key));
+    }
+    const kept = [...changed].flatMap((name) => this.#byProvider.get(name)?.all ?? []);
+    const all = [...kept.filter((found) => this.#byId.get(found.key.id) === found), ...added];
+    for (const name of changed) this.#byProvider.delete(name);
+    for (const [name, list] of Map.groupBy(all, ({ key }) => listOf(key))) {
+      list.sort(byId);
       this.#byProvider.set(name, {
-        all,
-        pool: all.filter(({ key }) => key.alias === "" || key.isDefault),
+        all: list,
+        pool: list.filter(({ key }) => key.alias === "" || key.isDefault),
       });
     }
-    const known = new Set(rows.map(({ id }) => id));
-    for (const id of this.#healthById.keys()) if (!known.has(id)) this.#healthById.delete(id);
   }
 
   start(): void {
@@ -136,14 +148,10 @@ export class ProviderKeys implements SettingsStore {
     return this.#storedHealth.stop();
   }
 
-  #all(): PoolKey[] {
-    return [...this.#byProvider.values()].flatMap(({ all }) => all);
-  }
-
   list({ accountId, gatewayId }: KeyScope): PoolKey[] {
-    return this.#all()
+    return [...this.#byId.values()]
       .filter(({ key }) => key.accountId === accountId && key.gatewayId === gatewayId)
-      .sort((a, b) => (a.key.id < b.key.id ? -1 : 1));
+      .sort(byId);
   }
 
   /**
@@ -190,17 +198,22 @@ export class ProviderKeys implements SettingsStore {
       };
       // A key without any source is the variable of the provider.
       const secretId = wanted.secret === undefined ? (wanted.secretId ?? envPrefix(providerSlug)) : undefined;
-      return this.#write(scope, () => ({
-        ...this.#changed(blank, { ...wanted, secretId }),
-        lastUsedAt: null,
-      }));
+      return this.#write(scope, sql`${providerSlug}`, async (_, tx) => {
+        const count = await tx.get<{ n: number }>(
+          sql`SELECT COUNT(*) AS n FROM stored_provider_key WHERE account_id = ${scope.accountId}`,
+        );
+        if (Number(count?.n) >= MAX_KEYS_OF_ACCOUNT) {
+          throw invalidRequest(`an account has at most ${MAX_KEYS_OF_ACCOUNT} provider keys`);
+        }
+        return { ...this.#changed(blank, { ...wanted, secretId }), lastUsedAt: null };
+      });
     });
   }
 
   /** Changes a key. It counts as active until a provider says otherwise. */
   async update(scope: KeyScope, id: string, wanted: KeyChange): Promise<PoolKey> {
     return this.#writes.run(() =>
-      this.#write(scope, (stored) => {
+      this.#write(scope, sql`(SELECT provider_slug FROM stored_provider_key WHERE id = ${id})`, (stored) => {
         const before = stored.find((key) => key.id === id);
         if (before === undefined) throw keyMissing();
         const key = this.#changed(before, wanted);
@@ -223,8 +236,9 @@ export class ProviderKeys implements SettingsStore {
   }
 
   get(scope: KeyScope, id: string): PoolKey {
-    const found = this.list(scope).find(({ key }) => key.id === id);
-    if (found === undefined) throw keyMissing();
+    const found = this.#byId.get(id);
+    if (found?.key.accountId !== scope.accountId || found.key.gatewayId !== scope.gatewayId)
+      throw keyMissing();
     return found;
   }
 
@@ -237,7 +251,8 @@ export class ProviderKeys implements SettingsStore {
   /** The gateway was deleted; the database deleted the rows. */
   forget(gateway: Gateway): void {
     for (const { key } of this.list({ accountId: gateway.accountId, gatewayId: gateway.id })) {
-      this.#byProvider.delete(nameOf(key.accountId, key.gatewayId, key.providerSlug));
+      this.#byProvider.delete(listOf(key));
+      this.#byId.delete(key.id);
       this.#healthById.delete(key.id);
     }
   }
@@ -317,24 +332,27 @@ export class ProviderKeys implements SettingsStore {
     return { ...key, secretId, sealed: null, preview: "", boundTo: null };
   }
 
-  /** `toKey` gets the keys of the scope as the database has them: another node may have changed them. */
-  async #write(scope: KeyScope, toKey: (stored: readonly ProviderKey[]) => ProviderKey): Promise<PoolKey> {
+  /** `toKey` gets the keys of the scope and the provider as the database has them: another node may have changed them. */
+  async #write(
+    scope: KeyScope,
+    providerSlug: SqlQuery,
+    toKey: (stored: readonly ProviderKey[], tx: Queryable) => ProviderKey | Promise<ProviderKey>,
+  ): Promise<PoolKey> {
     const written = await this.#parts.settings.write("provider_key", async (tx, changed) => {
       const rows = await tx.all<ProviderKeyRow>(
-        sql`SELECT * FROM stored_provider_key WHERE account_id = ${scope.accountId}`,
+        sql`SELECT * FROM stored_provider_key WHERE account_id = ${scope.accountId} AND provider_slug = ${providerSlug}`,
       );
       const stored = rows.map(fromRow).filter(({ gatewayId }) => gatewayId === scope.gatewayId);
-      const key = toKey(stored);
+      const key = await toKey(stored, tx);
       const { alias } = key;
-      const others = stored.filter(
-        (other) => other.providerSlug === key.providerSlug && other.id !== key.id && other.alias !== "",
-      );
+      const others = stored.filter((other) => other.id !== key.id && other.alias !== "");
       if (alias !== "" && others.some((other) => other.alias === alias)) {
         throw new SignalboxError("conflict", { message: `alias ${alias} already exists` });
       }
       if (key.isDefault && alias !== "") {
-        for (const other of others) {
+        for (const other of others.filter(({ isDefault }) => isDefault)) {
           await tx.run(sql`UPDATE stored_provider_key SET is_default = 0 WHERE id = ${other.id}`);
+          changed(other.id);
         }
       }
       await tx.run(putKey(key));
@@ -390,6 +408,14 @@ function unknownAlias(slug: string, all: readonly PoolKey[]): SignalboxError {
   return new SignalboxError("gateway_unknown_key_alias", {
     message: `Unknown stored key alias; configured for ${slug}: ${known === "" ? "none" : known}`,
   });
+}
+
+function byId(a: PoolKey, b: PoolKey): number {
+  return a.key.id < b.key.id ? -1 : 1;
+}
+
+function listOf({ accountId, gatewayId, providerSlug }: ProviderKey): string {
+  return nameOf(accountId, gatewayId, providerSlug);
 }
 
 function nameOf(accountId: string, gatewayId: string | null, providerSlug: string): string {

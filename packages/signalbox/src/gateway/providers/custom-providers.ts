@@ -60,6 +60,8 @@ export interface CustomProvidersParts {
   readonly onUnreadable: (provider: CustomProvider) => void;
 }
 
+/** Every process keeps all providers in memory, with a logo of up to 64 KB each. */
+const MAX_PROVIDERS_OF_ACCOUNT = 500;
 const SLUG = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 export class CustomProviders implements SettingsStore {
@@ -67,7 +69,8 @@ export class CustomProviders implements SettingsStore {
   readonly #byId = new Map<string, CustomProvider>();
   /** The enabled providers by account and slug; those with unreadable headers refuse calls. */
   readonly #providers = new Map<string, Provider>();
-  readonly #origins = new Map<string, string>();
+  /** Base addresses, also of disabled providers: read at each use of a key that is bound to one. */
+  readonly #addresses = new Map<string, string>();
 
   constructor(parts: CustomProvidersParts) {
     this.#parts = parts;
@@ -97,7 +100,7 @@ export class CustomProviders implements SettingsStore {
     if (provider === undefined) return;
     this.#byId.delete(id);
     this.#providers.delete(`${provider.accountId}/${provider.slug}`);
-    this.#origins.delete(`${provider.accountId}/${provider.slug}`);
+    this.#addresses.delete(`${provider.accountId}/${provider.slug}`);
   }
 
   /** The enabled provider with this slug. */
@@ -105,9 +108,9 @@ export class CustomProviders implements SettingsStore {
     return this.#providers.get(`${accountId}/${slug}`);
   }
 
-  /** Scheme, host and port of the provider with this slug. */
-  originOf(accountId: string, slug: string): string | undefined {
-    return this.#origins.get(`${accountId}/${slug}`);
+  /** The base address of the provider with this slug. */
+  addressOf(accountId: string, slug: string): string | undefined {
+    return this.#addresses.get(`${accountId}/${slug}`);
   }
 
   /** Sorted by position, then by name. */
@@ -139,6 +142,11 @@ export class CustomProviders implements SettingsStore {
       modifiedAt: now,
     };
     await this.#parts.settings.write("custom_provider", async (tx, changed) => {
+      const count = await tx.get<{ n: number }>(
+        sql`SELECT COUNT(*) AS n FROM custom_provider WHERE account_id = ${accountId}`,
+      );
+      if (Number(count?.n) >= MAX_PROVIDERS_OF_ACCOUNT)
+        throw invalidRequest(`an account has at most ${MAX_PROVIDERS_OF_ACCOUNT} custom providers`);
       if (!(await insert(tx, provider)))
         throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
       changed(id);
@@ -256,7 +264,7 @@ export class CustomProviders implements SettingsStore {
   #put(provider: CustomProvider): void {
     const { accountId, slug, details, headers } = provider;
     this.#byId.set(provider.id, provider);
-    this.#origins.set(`${accountId}/${slug}`, new URL(details.base_url).origin);
+    this.#addresses.set(`${accountId}/${slug}`, details.base_url);
     this.#providers.delete(`${accountId}/${slug}`);
     if (!details.enable) return;
     const usable = createProvider(
