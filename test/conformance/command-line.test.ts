@@ -134,21 +134,12 @@ async function loadedModules(args: readonly string[]): Promise<string[]> {
 }
 
 describe("management commands", () => {
-  it("management commands work on the data folder while no server runs, but do not create one", async () => {
+  it("management commands use the server that runs on the data folder, and the folder while no server runs, but do not create one", async () => {
     const refused = await cli(["account", "create", "team"]);
     expect([refused.code, refused.stdout, existsSync(join(folder, ".signalbox"))]).toEqual([2, "", false]);
     expect(refused.stderr).toMatch(
       /^signalbox: no server and no data folder here \(.*\); use --data-dir or --url/,
     );
-    await (await startServerProcess([], { cwd: folder })).end("SIGTERM");
-    expect((await cli(["account", "create", "team"])).stdout).toBe("created account team\n");
-    const { stdout, stderr } = await cli(["account", "list", "--verbose"]);
-    expect(stdout).toMatch(/^ID +NAME +CREATED\ndefault +default .*\nteam +team .*\n$/);
-    expect(stderr).toMatch(/ \(data folder .*\.signalbox, no server was running\), the root token of /);
-  });
-
-  it("management commands use the server that runs on the data folder", async () => {
-    rmSync(join(folder, ".signalbox"), { recursive: true, force: true });
     const server: ServerProcess = await startServerProcess([], { cwd: folder });
     try {
       await walkThroughAccountsAndTokens();
@@ -163,6 +154,12 @@ describe("management commands", () => {
     } finally {
       await server.end("SIGTERM");
     }
+    expect((await cli(["account", "create", "offline"])).stdout).toBe("created account offline\n");
+    const { stdout, stderr } = await cli(["account", "list", "--verbose"]);
+    expect(stdout).toMatch(
+      /^ID +NAME +CREATED\ndefault +default .*\nteam +The team .*\noffline +offline .*\n$/,
+    );
+    expect(stderr).toMatch(/ \(data folder .*\.signalbox, no server was running\), the root token of /);
   });
 });
 

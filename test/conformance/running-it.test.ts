@@ -27,6 +27,7 @@ import {
   spawnCli,
   startServerProcess,
 } from "../support/server-process.ts";
+import { startTestServer } from "../support/test-server.ts";
 import { openTestPostgres } from "../support/test-postgres.ts";
 
 let folder: string;
@@ -92,14 +93,6 @@ it("the serving process loads neither Node's TypeScript loader nor fetch nor oth
 });
 
 describe("the first start", () => {
-  it("--json prints one object with url and pid when the server accepts requests", async () => {
-    const server = await start();
-    expect(server.pid).toBe(server.child.pid);
-    // Without a host option the server listens on loopback only.
-    expect(new URL(server.url).hostname).toBe("127.0.0.1");
-    expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
-  });
-
   /** What a start prints. */
   const printed = async (env: Record<string, string>) => {
     const args = ["serve", "--port", "0", "--data-dir", join(folder, "data")];
@@ -310,7 +303,7 @@ describe("an unusable data folder or port: exit code 1 and one line", () => {
   });
 
   it("a folder of a newer version", async () => {
-    await (await start()).end("SIGTERM");
+    await (await startTestServer({ dataDir: join(folder, "data") })).stop();
     const database = new DatabaseSync(join(folder, "data", "signalbox.db"));
     database.exec("INSERT INTO schema_migrations VALUES (9999, 'from-the-future', 'x', 0)");
     database.close();
@@ -322,11 +315,15 @@ describe("an unusable data folder or port: exit code 1 and one line", () => {
   });
 });
 
-describe("stopping", () => {
+describe("starting and stopping", () => {
   it.each(["SIGTERM", "SIGINT"] as const)(
-    "%s ends the process with exit code 0 and releases the folder",
+    "--json prints one object with url and pid when the server accepts requests; %s ends it with exit code 0 and releases the folder",
     async (signal) => {
       const server = await start();
+      expect(server.pid).toBe(server.child.pid);
+      // Without a host option the server listens on loopback only.
+      expect(new URL(server.url).hostname).toBe("127.0.0.1");
+      expect((await fetch(`${server.url}/healthz`)).status).toBe(200);
       expect(await server.end(signal)).toBe(0);
       expect(existsSync(join(folder, "data", "server.json"))).toBe(false);
     },

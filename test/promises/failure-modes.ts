@@ -127,7 +127,7 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
   ],
   "An instance's file is damaged": [
     "test/faults/agents-damaged-file.long.test.ts › calls of a damaged instance get an internal error, and other instances work",
-    "test/faults/agents-damaged-file.long.test.ts › a failed instance is not retried for a while, whichever page is damaged",
+    "test/faults/agents-damaged-file.long.test.ts › failed instances are not retried for a while, whichever page is damaged",
   ],
   "The file of a secret is empty, or `master-key` is cut": [
     "packages/signalbox/src/accounts/secret-file.test.ts › a file that %s is an error, and stays as it is: no new secret takes its place",

@@ -118,7 +118,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/account-isolation.test.ts › callers without a token use the account default; another account needs a credential",
   ],
   "The default address is loopback": [
-    "test/conformance/running-it.test.ts › --json prints one object with url and pid when the server accepts requests",
+    "test/conformance/running-it.test.ts › --json prints one object with url and pid when the server accepts requests; %s ends it with exit code 0 and releases the folder",
     "test/conformance/exposure.test.ts › %s: metrics and description are public, and no warning is logged",
     "test/conformance/exposure.test.ts › %s: the URL can be opened, and a warning names each gateway without authentication",
     "test/conformance/exposure.test.ts › public agents cause a warning; a gateway with authentication does not",
