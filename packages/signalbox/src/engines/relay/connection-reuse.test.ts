@@ -189,6 +189,35 @@ it("reuses a connection that was idle and is still open", async () => {
   expect(connections).toBe(1);
 });
 
+it.each([
+  ["a second answer: the other connections of the origin are not used again", OK, [0, 1, 2, 3]],
+  ["that it closes the connection: the others are", "HTTP/1.1 408 Request Timeout\r\n\r\n", [0, 1, 0, 0]],
+])("a server sends to an idle connection %s", async (_, bytes, expected) => {
+  const used: number[] = [];
+  const sockets: Socket[] = [];
+  const held = Promise.withResolvers<void>();
+  const port = await listen((socket, index) => {
+    sockets[index] = socket;
+    socket.on("data", () => {
+      used.push(index);
+      const isHeld = used.length === 1;
+      void (isHeld ? held.promise : Promise.resolve()).then(() => socket.write(OK));
+    });
+  });
+  const upstream = client();
+  const first = send(upstream, port, {});
+  await expect.poll(() => used).toEqual([0]);
+  await send(upstream, port, {});
+  const closed = once(sockets[1] as Socket, "close");
+  sockets[1]?.write(bytes);
+  await closed;
+  held.resolve();
+  expect((await first).status).toBe(200);
+  await send(upstream, port, {});
+  await send(upstream, port, {});
+  expect(used).toEqual(expected);
+});
+
 it("does not reuse a connection before the kernel has accepted the whole request", async () => {
   const heads: string[] = [];
   const port = await listen((socket) => {

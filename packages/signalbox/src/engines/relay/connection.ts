@@ -40,6 +40,8 @@ export interface ConnectionOwner {
   /** TLS session of the origin, to resume. */
   session: Buffer | undefined;
   onIdle(connection: Connection): void;
+  /** The server has sent bytes for which there was no request. */
+  onStrayBytes(): void;
   onClosed(connection: Connection): void;
   /** Sends the call over a new connection. */
   resend(call: CarriedCall): void;
@@ -200,6 +202,7 @@ export class Connection {
     const call = this.#call;
     if (call === null || this.#state === "checking") {
       // Bytes without a request: the next response could not be told apart from them.
+      if (!isIdleTimeout(data)) this.#owner.onStrayBytes();
       this.#socket.destroy();
       return;
     }
@@ -345,6 +348,11 @@ function headerLines(headers: readonly string[]): string {
   let lines = "";
   for (let i = 0; i + 1 < headers.length; i += 2) lines += `${headers[i]}: ${headers[i + 1]}\r\n`;
   return lines;
+}
+
+/** Some proxies announce with a 408 that they close an idle connection (RFC 9110, section 15.5.9). */
+function isIdleTimeout(data: Buffer): boolean {
+  return /^HTTP\/1\.[01] 408 /.test(data.toString("latin1", 0, 13));
 }
 
 /** Whether the server may receive the request twice (invariant 3). */

@@ -8,6 +8,7 @@
  */
 import { isPrivateHost } from "../ip-address/index.ts";
 import { type CarriedCall, type Carrier, Connection, type ConnectionOwner } from "./connection.ts";
+import { SuspectOrigins } from "./suspect-origins.ts";
 import {
   type Origin,
   type ResponseHead,
@@ -24,6 +25,7 @@ const MAX_IDLE = 256;
 export class UpstreamClient {
   readonly #timeouts: UpstreamTimeouts;
   readonly #pools = new Map<string, OriginPool>();
+  readonly #suspects = new SuspectOrigins();
   #isClosed = false;
 
   constructor(timeouts: UpstreamTimeouts) {
@@ -45,7 +47,7 @@ export class UpstreamClient {
     }
     let pool = this.#pools.get(origin.key);
     if (pool === undefined) {
-      pool = new OriginPool(origin, this.#timeouts, () => this.#pools.delete(origin.key));
+      pool = new OriginPool(origin, this.#timeouts, this.#suspects, () => this.#pools.delete(origin.key));
       this.#pools.set(origin.key, pool);
     }
     pool.send(call);
@@ -63,13 +65,15 @@ class OriginPool implements ConnectionOwner {
   readonly timeouts: UpstreamTimeouts;
   session: Buffer | undefined;
   readonly #origin: Origin;
+  readonly #suspects: SuspectOrigins;
   readonly #onEmpty: () => void;
   readonly #all = new Set<Connection>();
   /** Last in, first out: the server is least likely to have closed the connection that was used most recently. */
   readonly #idle: Connection[] = [];
 
-  constructor(origin: Origin, timeouts: UpstreamTimeouts, onEmpty: () => void) {
+  constructor(origin: Origin, timeouts: UpstreamTimeouts, suspects: SuspectOrigins, onEmpty: () => void) {
     this.#origin = origin;
+    this.#suspects = suspects;
     this.timeouts = timeouts;
     this.#onEmpty = onEmpty;
   }
@@ -85,8 +89,13 @@ class OriginPool implements ConnectionOwner {
   }
 
   onIdle(connection: Connection): void {
-    if (this.#idle.length >= MAX_IDLE) connection.destroy();
+    if (this.#idle.length >= MAX_IDLE || this.#suspects.has(this.#origin.key)) connection.destroy();
     else this.#idle.push(connection);
+  }
+
+  onStrayBytes(): void {
+    this.#suspects.add(this.#origin.key);
+    for (const connection of this.#idle.splice(0)) connection.destroy();
   }
 
   onClosed(connection: Connection): void {
