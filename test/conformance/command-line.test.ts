@@ -157,7 +157,7 @@ describe("management commands", () => {
     expect((await cli(["account", "create", "offline"])).stdout).toBe("created account offline\n");
     const { stdout, stderr } = await cli(["account", "list", "--verbose"]);
     expect(stdout).toMatch(
-      /^ID +NAME +CREATED\ndefault +default .*\nteam +The team .*\noffline +offline .*\n$/,
+      /^ID +NAME +CREATED\ndefault +default .*\noffline +offline .*\nteam +The team .*\n$/,
     );
     expect(stderr).toMatch(/ \(data folder .*\.signalbox, no server was running\), the root token of /);
   });
