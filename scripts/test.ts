@@ -13,7 +13,7 @@ import { CHROMIUM, OTHER_PROGRAMS, provide } from "./support/programs.ts";
 import { createTestFolder } from "./support/test-folder.ts";
 
 /** Names of projects in `vitest.config.ts`. */
-const QUICK = ["shared worker", "node engine", "own worker"];
+const QUICK = ["shared worker", "node engine", "own worker", "replaced modules"];
 const LONG = ["long"];
 const DAILY = ["daily"];
 const LONG_WORKERS = 8;

@@ -5,9 +5,12 @@ function storage(): Pick<Storage, "getItem" | "setItem"> {
   return { getItem: (key) => items.get(key) ?? null, setItem: (key, value) => void items.set(key, value) };
 }
 
+let visits = 0;
+
+/** The module as a page that is opened anew has it: another address makes Node evaluate the file again. */
 async function load() {
-  vi.resetModules();
-  return import("./series-color.ts");
+  visits += 1;
+  return (await import(`./series-color.ts?visit=${visits}`)) as typeof import("./series-color.ts");
 }
 
 beforeEach(() => void vi.stubGlobal("localStorage", storage()));

@@ -11,6 +11,9 @@ import { setVersionOfFile, versionOfFile, writeVersion1File } from "./version-1-
 import { startWorker } from "./worker-requests.ts";
 import { SqliteCallLog, type SqliteCallLogOptions } from "./sqlite-call-log.ts";
 
+/** The module that starts the thread otherwise. The address of a test file has a query. */
+const OWNER = new URL("sqlite-call-log.ts", import.meta.url).href;
+
 let folder: string;
 let log: SqliteCallLog | undefined;
 let errors: Error[];
@@ -41,7 +44,7 @@ async function open(options: Partial<SqliteCallLogOptions> = {}): Promise<Sqlite
     onError: (error) => errors.push(error),
     onFatal: (error) => fatals.push(error),
     startWriter(writerOptions: WriterOptions) {
-      const worker = startWorker("call-writer", import.meta.url, writerOptions);
+      const worker = startWorker("call-writer", OWNER, writerOptions);
       writers.push(worker);
       return worker;
     },

@@ -10,6 +10,9 @@ import type { PostgresCallLog, PostgresCallLogOptions } from "./postgres-call-lo
 import { PostgresLogs, type PostgresStorage } from "./postgres-log-fixture.ts";
 import { PostgresWriter } from "./postgres-writer.ts";
 
+/** The module that starts the thread otherwise. The address of a test file has a query. */
+const OWNER = new URL("postgres-call-log.ts", import.meta.url).href;
+
 let logs: PostgresLogs;
 let storage: PostgresStorage;
 let opened: PostgresCallLog[];
@@ -39,7 +42,7 @@ async function open(options: Partial<PostgresCallLogOptions> = {}): Promise<Post
     onError: (error) => errors.push(error),
     onFatal: (error) => fatals.push(error),
     startWriter(writerOptions) {
-      const worker = startWorker("postgres-writer", import.meta.url, writerOptions);
+      const worker = startWorker("postgres-writer", OWNER, writerOptions);
       writers.push(worker);
       return worker;
     },
