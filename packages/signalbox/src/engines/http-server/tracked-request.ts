@@ -3,11 +3,17 @@
  *
  * As a stream, a body of one piece costs a buffer list, four events and three passes through the task queue between parser and reader. Here the
  * parser's pieces go directly to a callback. Every body that is not collected stays the stream it is in node:http.
+ * A body in tiny chunks is read in turns with other connections.
  * See docs/decisions/0051.
  */
 import { type BodyReceiver, CollectedBody } from "./collected-body.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import { IncomingMessage } from "./node-http.ts";
+
+/** A body whose pieces are as small costs its processor time for each piece, and not for each byte. */
+const SMALL_BYTES = 64;
+/** So many of them take a millisecond or two. */
+const MAX_SMALL_PIECES = 1024;
 
 /** Node's stream methods set this when the body is read; its server then does not read the rest of the body after the response. */
 interface Consumable {
@@ -17,6 +23,8 @@ interface Consumable {
 export class TrackedRequest extends IncomingMessage implements HttpRequest {
   #receiver: BodyReceiver | null = null;
   #collected: CollectedBody | null = null;
+  #smallPieces = 0;
+  #resting: NodeJS.Immediate | null = null;
 
   /** The request itself. */
   get body(): this {
@@ -42,7 +50,11 @@ export class TrackedRequest extends IncomingMessage implements HttpRequest {
 
   override push(chunk: Buffer | null, encoding?: BufferEncoding): boolean {
     const receiver = this.#receiver;
-    if (receiver === null) return super.push(chunk, encoding);
+    if (receiver === null) {
+      if (chunk !== null && chunk.length <= SMALL_BYTES && ++this.#smallPieces === MAX_SMALL_PIECES)
+        this.#rest();
+      return super.push(chunk, encoding);
+    }
     if (chunk !== null) {
       // Read first: the memory of a copied piece is freed, and its length is then 0.
       const { length } = chunk;
@@ -53,6 +65,26 @@ export class TrackedRequest extends IncomingMessage implements HttpRequest {
     this.#receiver = null;
     receiver.onBody(this.#collected?.take() ?? NOTHING);
     return true;
+  }
+
+  /** Node would go on with the next read of the socket. */
+  override _read(size: number): void {
+    if (this.#resting === null) super._read(size);
+  }
+
+  /**
+   * Reads no more of the connection until the event loop has polled the others: libuv reads a socket 32 times in a row, 2 MB, which are 350,000 chunks
+   * of a byte and half a second.
+   */
+  #rest(): void {
+    this.#smallPieces = 0;
+    // A socket that is paused already was started again by its own stream: node:http stops it at the event.
+    if (this.socket.isPaused()) this.socket.emit("pause");
+    else this.socket.pause();
+    this.#resting ??= setImmediate(() => {
+      this.#resting = null;
+      if (!this.destroyed) super._read(0);
+    });
   }
 
   override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
