@@ -1,6 +1,7 @@
 /**
  * A process that writes numbers to instances whose history is in PostgreSQL, until it is killed. It prints each number when `sync` has resolved:
- * `<instance> <number>`. Arguments: connection string, folder, incarnation, number of instances.
+ * `<instance> <number>`. Arguments: connection string, folder, incarnation, number of instances. It ends with the code `STORAGE_AWAY` if PostgreSQL does not
+ * answer in time, as on a machine that stood still.
  */
 import { BASE_SCHEMA, RESERVED_NAMES } from "../../packages/signalbox/src/agents/index.ts";
 import { rawSql, sql } from "../../packages/signalbox/src/core/sql.ts";
@@ -8,6 +9,7 @@ import {
   type InstanceDatabase,
   openSharedStore,
 } from "../../packages/signalbox/src/engines/instance-store/index.ts";
+import { isStorageAway, STORAGE_AWAY } from "./storage-away.ts";
 
 const [url = "", folder = "", self = "", count = ""] = process.argv.slice(2);
 
@@ -46,4 +48,9 @@ async function write(instance: number): Promise<never> {
   }
 }
 
+process.on("uncaughtException", (error) => {
+  if (isStorageAway(error)) process.exit(STORAGE_AWAY);
+  process.stderr.write(`${error.stack}\n`);
+  process.exit(1);
+});
 await Promise.all(Array.from({ length: Number(count) }, (_, i) => write(i)));
