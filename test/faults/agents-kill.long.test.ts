@@ -14,7 +14,7 @@ import { createRandom } from "../support/ledger/random.ts";
 import { StandbyServers } from "../support/standby-server.ts";
 import { ROOT_TOKEN } from "../support/root-token.ts";
 
-const KILLS = 15;
+const KILLS = 10;
 /**
  * Half of the kills come this early, when instances are opened and first written; the other half up to five times as long after a client was informed of a
  * change: on a busy machine nothing else would be reported before them.
