@@ -8,7 +8,7 @@ export const STORAGE_AWAY = 75;
 /** Whatever became of a commit: the next open of the instance shows it. */
 export function isStorageAway(error: unknown): boolean {
   if (error instanceof InstanceFencedError) return error.fence === "unknown";
-  return error instanceof SignalboxError && error.code === "storage_unavailable";
+  return error instanceof SignalboxError && error.id === "storage_unavailable";
 }
 
 export async function whenStorageIsBack<T>(work: () => Promise<T>): Promise<T> {
