@@ -5,7 +5,8 @@
  * 1. A version never changes; a deployment makes another version the current one. Calls that run keep the graph they began with.
  * 2. The row, the version and the deployment of a change are written in one transaction, and memory changes after it, in one step: every call
  *    sees the old graph or the new one.
- * 3. A route whose stored graph is not valid any more (its custom provider was deleted) stays listed; calls of the route are refused with
+ * 3. A route has its deployed version and the newest others. Versions are deleted and deployed in one order, on all nodes.
+ * 4. A route whose stored graph is not valid any more (its custom provider was deleted) stays listed; calls of the route are refused with
  *    the reason.
  */
 import { SignalboxError } from "@signalbox/protocol";
@@ -50,6 +51,9 @@ export interface DynamicRoutesParts {
   readonly providers: ProviderDirectory;
 }
 
+/** Lists of versions and deployments are read and sent whole, and a version may have 150 KB. */
+const MAX_VERSIONS = 100;
+const MAX_DEPLOYMENTS = 1000;
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/;
 
 export class DynamicRoutes implements SettingsStore {
@@ -193,11 +197,18 @@ export class DynamicRoutes implements SettingsStore {
     this.#compile(gateway.accountId, elements);
     const now = this.#parts.clock.now();
     const version: RouteVersion = { id: newId(now), elements, createdAt: now };
-    await this.#parts.database.transaction(async (tx) => {
+    await this.#parts.settings.write("route", async (tx) => {
       // Another node may have deleted it.
-      const stored = await tx.get(sql`SELECT id FROM gateway_route WHERE id = ${id}`);
+      const stored = await tx.get<{ version_id: string }>(
+        sql`SELECT version_id FROM gateway_route WHERE id = ${id}`,
+      );
       if (stored === undefined) throw routeMissing();
       await insertVersion(tx, route.id, version);
+      await tx.run(
+        sql`DELETE FROM gateway_route_version WHERE route_id = ${id} AND id NOT IN (${version.id}, ${stored.version_id})
+            AND id NOT IN (SELECT id FROM gateway_route_version WHERE route_id = ${id}
+              ORDER BY created_at DESC, id DESC LIMIT ${MAX_VERSIONS})`,
+      );
     });
     return version;
   }
@@ -211,10 +222,16 @@ export class DynamicRoutes implements SettingsStore {
     await this.#parts.settings.write("route", async (tx, changed) => {
       const { changes } = await tx.run(
         sql`UPDATE gateway_route SET version_id = ${versionId}, deployment_id = ${deployment.id}, modified_at = ${now}
-            WHERE id = ${id}`,
+            WHERE id = ${id} AND EXISTS (SELECT 1 FROM gateway_route_version WHERE id = ${versionId} AND route_id = ${id})`,
       );
+      // Meanwhile another node has deleted the route, or so many versions were saved that this one was deleted.
       if (changes === 0) throw routeMissing();
       await insertDeployment(tx, id, deployment);
+      await tx.run(
+        sql`DELETE FROM gateway_route_deployment WHERE route_id = ${id} AND id <> ${deployment.id}
+            AND id NOT IN (SELECT id FROM gateway_route_deployment WHERE route_id = ${id}
+              ORDER BY created_at DESC, id DESC LIMIT ${MAX_DEPLOYMENTS})`,
+      );
       changed(id);
     });
     return this.get(gateway, id);
