@@ -279,9 +279,15 @@ describe("an unusable data folder or port: exit code 1 and one line", () => {
     expect(stderr).toMatch(/^signalbox: cannot create the data folder .*\n$/);
   });
 
-  it("a folder or a port in use by another process, named with its pid; the folder of a killed one can be used", async () => {
-    const server = await start();
-    const { code, stderr } = await serve([]);
+  it("a folder or a port in use by another process, named with its pid, and the files stay unchanged; the folder of a killed one can be used", async () => {
+    // Without it, a start writes a generated one.
+    const env = { WEBHOOK_SECRET: "secret-of-both-processes" };
+    const server = await start([], env);
+    const files = () => readdirSync(join(folder, "data"));
+    const token = () => readFileSync(join(folder, "data", "root-token"), "utf8");
+    const before = [files(), token()];
+    const { code, stderr } = await serve([], env);
+    expect([files(), token()]).toEqual(before);
     expect(code).toBe(1);
     expect(stderr).toBe(
       `signalbox: the data folder ${join(folder, "data")} is in use by the process ${server.pid} at ${server.url}\n`,
@@ -389,7 +395,7 @@ describe("starting and stopping", () => {
 });
 
 describe("on PostgreSQL", () => {
-  it("the service uses PostgreSQL, keeps accounts over a restart and refuses a second process", async () => {
+  it("the service uses PostgreSQL, keeps accounts over a restart and refuses a second process, which creates no token", async () => {
     const { url, drop } = await openTestPostgres();
     const env = { SIGNALBOX_ROOT_TOKEN: "root-token-on-postgres", DATABASE_URL: url };
     const call = (server: ServerProcess, method: string, path: string, body?: object) =>
@@ -401,14 +407,17 @@ describe("on PostgreSQL", () => {
     const first = await start([], env);
     expect((await call(first, "POST", "/accounts", { id: "kept" })).status).toBe(200);
     mkdirSync(join(folder, "elsewhere"));
+    // A root token of its own would be written.
     const second = await runCliProcess(["serve", "--port", "0", "--data-dir", join(folder, "elsewhere")], {
-      env,
+      env: { DATABASE_URL: url, WEBHOOK_SECRET: "secret-of-the-refused-process" },
       cwd: folder,
     });
     expect([second.code, second.stderr]).toEqual([
       1,
       "signalbox: the PostgreSQL database is in use by another Signalbox process; to run several, set the same SIGNALBOX_CLUSTER_SECRET on all of them\n",
     ]);
+    const left = readdirSync(join(folder, "elsewhere")).filter((name) => !name.startsWith("lock"));
+    expect(left).toEqual([]);
     await first.end("SIGKILL");
     const again = await start([], env);
     expect((await call(again, "GET", "/accounts/kept")).status).toBe(200);

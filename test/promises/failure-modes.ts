@@ -91,8 +91,8 @@ export const FAILURE_MODES: Readonly<Record<string, readonly string[]>> = {
     "test/faults/migrations-killed.long.test.ts › PostgreSQL migrations start again after a kill at any statement",
   ],
   "A second process is started": [
-    "test/faults/refused-process.test.ts › a data folder in use is refused, and its files stay unchanged",
-    "test/faults/refused-process.test.ts › a database in use is refused, and no token is created",
+    "test/conformance/running-it.test.ts › a folder or a port in use by another process, named with its pid, and the files stay unchanged; the folder of a killed one can be used",
+    "test/conformance/running-it.test.ts › the service uses PostgreSQL, keeps accounts over a restart and refuses a second process, which creates no token",
   ],
   "A queue item or schedule was running": [
     "test/conformance/agents-work.test.ts › an item that kills the process becomes a dead letter after its last attempt",
