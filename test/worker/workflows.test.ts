@@ -1,5 +1,6 @@
 /** Workflows on objects of their own: steps, retries, sleeps, events, status; those of the published class; and kill -9 in the middle of a step. */
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { waitUntil } from "../support/wait-until.ts";
 import { connectAgent } from "./support/agent-client.ts";
 import { startWorker, type WorkerServer } from "./support/worker-server.ts";
 
@@ -89,43 +90,52 @@ test("pause, resume, terminate and restart", async () => {
   expect(await statusOf(id)).toBe("terminated");
 });
 
-test("kill -9 in the middle of a step: finished steps do not run again, the interrupted one does", async () => {
-  const id = own("killed");
-  await ask(`/create?id=${id}`, { hold: true });
-  await expect.poll(() => ask("/marks")).toMatchObject({ [`${id}-first`]: 1, [`${id}-hold`]: 1 });
-  server = await server.killAndRestart();
-  await ask(`/send?id=${id}`, { type: "go", payload: { text: "after" } });
-  await expect
-    .poll(() => ask(`/status?id=${id}`))
-    .toMatchObject({ status: "complete", output: { text: "after" } });
-  expect(await ask("/marks")).toMatchObject({ [`${id}-first`]: 1, [`${id}-hold`]: 2 });
-});
-
-test("kill -9 while it sleeps: it wakes by itself", async () => {
-  const id = own("sleeper");
-  await ask(`/create?id=${id}`, { napMs: 1500 });
-  await expect.poll(() => statusOf(id)).toBe("waiting");
-  await ask(`/send?id=${id}`, { type: "go", payload: { text: "slept" } });
-  server = await server.killAndRestart();
-  await expect
-    .poll(() => ask(`/status?id=${id}`))
-    .toMatchObject({ status: "complete", output: { text: "slept" } });
-});
-
-test("an agent starts a workflow, sees its progress, and approves or rejects it, also after a kill", async () => {
-  const client = connectAgent<{ log: string[] }>(server, "Desk", own("clerk"));
-  await client.ready;
+describe("after one kill -9", () => {
+  let client: ReturnType<typeof connectAgent<{ log: string[] }>>;
   const log = () => client.state?.log;
   const call = (method: string, ...args: unknown[]) => client.call(method, ...args) as Promise<string>;
-  const approved = await call("order", "chair");
-  await expect.poll(log).toEqual(["progress check"]);
-  server = await server.killAndRestart();
-  await client.ready;
-  await call("decide", approved, "ann");
-  await expect.poll(log).toEqual(expect.arrayContaining(["approved by ann", "complete 5"]));
-  await expect.poll(() => call("info", approved)).toBe("complete");
-  const rejected = await call("order", "sofa");
-  await call("decide", rejected, null);
-  await expect.poll(log).toContain("error too dear");
-  client.close();
+  let approved: string;
+
+  beforeAll(async () => {
+    await ask("/create?id=killed", { hold: true });
+    const marks = () => ask("/marks") as Promise<Record<string, number>>;
+    await waitUntil(marks, (made) => made["killed-hold"] === 1);
+    client = connectAgent<{ log: string[] }>(server, "Desk", "clerk");
+    await client.ready;
+    approved = await call("order", "chair");
+    await waitUntil(log, (lines) => lines?.at(-1) === "progress check");
+    // The last one, because it sleeps for a moment only.
+    await ask("/create?id=sleeper", { napMs: 1500 });
+    await waitUntil(
+      () => statusOf("sleeper"),
+      (status) => status === "waiting",
+    );
+    await ask("/send?id=sleeper", { type: "go", payload: { text: "slept" } });
+    server = await server.killAndRestart();
+  });
+  afterAll(() => client.close());
+
+  test("kill -9 in the middle of a step: finished steps do not run again, the interrupted one does", async () => {
+    await ask("/send?id=killed", { type: "go", payload: { text: "after" } });
+    await expect
+      .poll(() => ask("/status?id=killed"))
+      .toMatchObject({ status: "complete", output: { text: "after" } });
+    expect(await ask("/marks")).toMatchObject({ "killed-first": 1, "killed-hold": 2 });
+  });
+
+  test("kill -9 while it sleeps: it wakes by itself", async () => {
+    await expect
+      .poll(() => ask("/status?id=sleeper"))
+      .toMatchObject({ status: "complete", output: { text: "slept" } });
+  });
+
+  test("an agent starts a workflow, sees its progress, and approves or rejects it, also after a kill", async () => {
+    await client.ready;
+    await call("decide", approved, "ann");
+    await expect.poll(log).toEqual(expect.arrayContaining(["approved by ann", "complete 5"]));
+    await expect.poll(() => call("info", approved)).toBe("complete");
+    const rejected = await call("order", "sofa");
+    await call("decide", rejected, null);
+    await expect.poll(log).toContain("error too dear");
+  });
 });
