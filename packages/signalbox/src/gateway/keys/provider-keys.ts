@@ -203,7 +203,7 @@ export class ProviderKeys implements SettingsStore {
           sql`SELECT COUNT(*) AS n FROM stored_provider_key WHERE account_id = ${scope.accountId}`,
         );
         if (Number(count?.n) >= MAX_KEYS_OF_ACCOUNT) {
-          throw invalidRequest(`an account has at most ${MAX_KEYS_OF_ACCOUNT} provider keys`);
+          throw invalidRequest(`An account has at most ${MAX_KEYS_OF_ACCOUNT} provider keys`);
         }
         return { ...this.#changed(blank, { ...wanted, secretId }), lastUsedAt: null };
       });

@@ -146,7 +146,7 @@ export class CustomProviders implements SettingsStore {
         sql`SELECT COUNT(*) AS n FROM custom_provider WHERE account_id = ${accountId}`,
       );
       if (Number(count?.n) >= MAX_PROVIDERS_OF_ACCOUNT)
-        throw invalidRequest(`an account has at most ${MAX_PROVIDERS_OF_ACCOUNT} custom providers`);
+        throw invalidRequest(`An account has at most ${MAX_PROVIDERS_OF_ACCOUNT} custom providers`);
       if (!(await insert(tx, provider)))
         throw new SignalboxError("conflict", { message: `custom provider ${slug} already exists` });
       changed(id);
