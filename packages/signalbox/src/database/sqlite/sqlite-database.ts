@@ -6,7 +6,8 @@
  * 2. The queue continues after COMMIT without waiting for the sync: transactions that commit during a sync share the next one.
  * 3. Reads use their own connection; in WAL mode they see the last commit and never wait for a writer.
  * 4. A statement that may visit many rows runs in a thread (`scan`): all others block the event loop while they run.
- * 5. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
+ * 5. The WAL is copied into the database in a thread, too (`Checkpoints`).
+ * 6. If another program holds a lock, attempts are repeated with pauses. SQLite itself must not wait: it would block the event loop.
  */
 import { dirname } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -24,6 +25,7 @@ import {
   SqliteConnection,
   WalSync,
 } from "../../engines/sqlite-file/index.ts";
+import { Checkpoints, MAX_WAL_PAGES } from "./checkpoints.ts";
 import { ReaderThreads } from "./reader-threads.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
@@ -31,8 +33,6 @@ const COMMIT = rawSql("COMMIT");
 
 /** Maximum page cache of a connection. With the default of 2 MiB, half of the page reads miss. */
 const CACHE_KIB = 64 * 1024;
-/** Pages in the WAL before a checkpoint (32 MiB): a page that changes often is then copied once per checkpoint. */
-const CHECKPOINT_PAGES = 8192;
 
 /** How long reads and writes wait for a lock of another program: a short lock causes no error, and clients receive a response in time. */
 const MAX_WAIT_MS = 5000;
@@ -52,6 +52,7 @@ export class SqliteDatabase implements Database {
   readonly #reader: SqliteConnection;
   readonly #walSync: WalSync;
   readonly #threads: ReaderThreads;
+  readonly #checkpoints: Checkpoints;
   readonly #turns = new ScanTurns();
   readonly #transaction: Queryable;
   readonly #maxWaitMs: number;
@@ -60,17 +61,18 @@ export class SqliteDatabase implements Database {
   #probing: Repetition | null = null;
 
   private constructor(
+    path: string,
     writer: SqliteConnection,
     reader: SqliteConnection,
     walSync: WalSync,
-    threads: ReaderThreads,
     maxWaitMs: number,
   ) {
     this.#maxWaitMs = maxWaitMs;
     this.#writer = writer;
     this.#reader = reader;
     this.#walSync = walSync;
-    this.#threads = threads;
+    this.#threads = new ReaderThreads(path);
+    this.#checkpoints = new Checkpoints(path, writer, (work) => this.#transactions.run(work));
     this.#transaction = asQueryable(writer);
   }
 
@@ -83,7 +85,7 @@ export class SqliteDatabase implements Database {
     keepPrivate(path);
     const writer = SqliteConnection.open(path);
     writer.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;");
-    writer.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${CHECKPOINT_PAGES};`);
+    writer.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${MAX_WAL_PAGES};`);
     // An empty write transaction makes SQLite create the -wal file, which must exist before the first real commit.
     writer.exec("BEGIN IMMEDIATE; PRAGMA user_version = 1; COMMIT;");
     syncFolder(dirname(path));
@@ -95,7 +97,7 @@ export class SqliteDatabase implements Database {
     // During the start SQLite may block; from now on it must not.
     writer.setBusyTimeout(0);
     reader.setBusyTimeout(0);
-    return new SqliteDatabase(writer, reader, walSync, new ReaderThreads(path), maxWaitMs);
+    return new SqliteDatabase(path, writer, reader, walSync, maxWaitMs);
   }
 
   get problem(): string | null {
@@ -128,6 +130,7 @@ export class SqliteDatabase implements Database {
   async close(): Promise<void> {
     await this.#probing?.stop();
     await this.#transactions.idle();
+    await this.#checkpoints.close();
     await this.#walSync.close();
     await this.#threads.close();
     this.#reader.close();
@@ -139,6 +142,7 @@ export class SqliteDatabase implements Database {
       if (!this.#tryBegin()) await retryWhileBusy(() => this.#writer.run(BEGIN), deadline);
       const result = await work(this.#transaction);
       this.#writer.run(COMMIT);
+      this.#checkpoints.committed();
       if (this.#problem !== null) this.#recover();
       return result;
     } catch (error) {
