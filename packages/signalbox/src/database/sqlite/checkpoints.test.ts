@@ -3,13 +3,14 @@ import { mkdir, mkdtemp, rename, rm, stat } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setImmediate as nextTurn } from "node:timers/promises";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { Worker } from "node:worker_threads";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { Serial } from "../../core/serial.ts";
 import { rawSql } from "../../core/sql.ts";
 import { SqliteConnection } from "../../engines/sqlite-file/index.ts";
 import type { WalPages } from "./checkpoint.worker.ts";
 import { CheckpointThread } from "./checkpoint-thread.ts";
-import { Checkpoints, MAX_WAL_PAGES } from "./checkpoints.ts";
+import { Checkpoints, AUTOCHECKPOINT_PAGES } from "./checkpoints.ts";
 import { SqliteDatabase } from "./sqlite-database.ts";
 
 const LIMITS = { copyPages: 64, holdPages: 192 };
@@ -124,6 +125,29 @@ it("a copy fails if its thread ends, and the next one starts another thread", as
   await thread.close();
 });
 
+it("a thread that was not asked for half a minute ends, and the next copy starts another", async () => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
+  onTestFinished(() => void vi.useRealTimers());
+  const ending = vi.spyOn(Worker.prototype, "terminate");
+  onTestFinished(() => ending.mockRestore());
+  const thread = new CheckpointThread(path);
+  await write();
+  await thread.copy();
+  vi.advanceTimersByTime(20_000);
+  await thread.copy();
+  vi.advanceTimersByTime(20_000);
+  expect(ending).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(10_000);
+  expect(ending).toHaveBeenCalledOnce();
+  const { log } = pagesOf(writer);
+  // Before the first one has ended.
+  expect(await thread.copy()).toEqual({ log, checkpointed: log });
+  await ending.mock.results[0]?.value;
+  expect(await thread.copy()).toEqual({ log, checkpointed: log });
+  await thread.close();
+  expect(ending).toHaveBeenCalledTimes(2);
+});
+
 it("while no thread can copy, SQLite keeps the WAL of the database within its bound", async () => {
   const home = join(folder, "home");
   await mkdir(home);
@@ -135,7 +159,7 @@ it("while no thread can copy, SQLite keeps the WAL of the database within its bo
   await rename(home, away);
   const commit = () => database.run(rawSql("INSERT INTO t VALUES (randomblob(4000000))"));
   const pages = async () => (await stat(join(away, "test.db-wal"))).size / (4096 + 24);
-  while ((await pages()) < MAX_WAL_PAGES) await commit();
+  while ((await pages()) < AUTOCHECKPOINT_PAGES) await commit();
   const size = await pages();
   for (let i = 0; i < 10; i++) await commit();
   expect(await pages()).toBe(size);

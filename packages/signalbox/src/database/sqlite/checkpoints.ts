@@ -2,11 +2,11 @@
  * When the WAL is copied into the database, so that SQLite can start it over.
  *
  * Invariants:
- * 1. The event loop does not copy, up to `MAX_WAL_PAGES`.
+ * 1. The event loop does not copy, up to `AUTOCHECKPOINT_PAGES`.
  * 2. SQLite starts the WAL over only after a copy that has every page. If commits follow during each copy, the rest is copied from `HOLD_PAGES` on while
  *    transactions wait: otherwise the WAL would grow as long as something is added to it.
  * 3. A long read prevents that SQLite starts over. Transactions do not wait for it: the next copy follows after `COPY_PAGES` more.
- * 4. If the thread fails, or is late, SQLite copies in the commits themselves, from `MAX_WAL_PAGES` on. (This is the setting of the connection that writes.)
+ * 4. If the thread fails, or is late, SQLite copies in the commits themselves, from `AUTOCHECKPOINT_PAGES` on: the setting of the connection that writes.
  * See docs/decisions/0580.
  */
 import { rawSql } from "../../core/sql.ts";
@@ -18,8 +18,10 @@ import { CheckpointThread } from "./checkpoint-thread.ts";
 const COPY_PAGES = 8192;
 /** Pages in the WAL from which transactions wait for the end of a copy (96 MiB). Earlier, they would wait more often: for two syncs each time. */
 const HOLD_PAGES = 3 * COPY_PAGES;
-/** Pages in the WAL from which every commit copies (192 MiB). */
-export const MAX_WAL_PAGES = 6 * COPY_PAGES;
+/** An older SQLite would take the look at the size of the WAL for a copy. */
+const CAN_LOOK = isAtLeast(process.versions.sqlite ?? "", [3, 51]);
+/** Pages in the WAL from which every commit copies (192 MiB; without the thread 32 MiB). */
+export const AUTOCHECKPOINT_PAGES = CAN_LOOK ? 6 * COPY_PAGES : COPY_PAGES;
 /** The size of the WAL is looked at once in so many commits: a look takes some microseconds. */
 const COMMITS_PER_LOOK = 4;
 
@@ -63,7 +65,7 @@ export class Checkpoints {
   /** To be called after each commit. Never throws. */
   committed(): void {
     this.#commits += 1;
-    if (this.#running !== null || this.#commits % COMMITS_PER_LOOK !== 0) return;
+    if (!CAN_LOOK || this.#running !== null || this.#commits % COMMITS_PER_LOOK !== 0) return;
     const pages = this.#look();
     // It was started over.
     if (pages < this.#lastPages) this.#nextAt = this.#limits.copyPages;
@@ -99,4 +101,9 @@ export class Checkpoints {
       return this.#lastPages;
     }
   }
+}
+
+function isAtLeast(version: string, [major, minor]: readonly [number, number]): boolean {
+  const [ownMajor = 0, ownMinor = 0] = version.split(".").map(Number);
+  return ownMajor > major || (ownMajor === major && ownMinor >= minor);
 }

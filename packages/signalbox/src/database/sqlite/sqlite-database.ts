@@ -25,7 +25,7 @@ import {
   SqliteConnection,
   WalSync,
 } from "../../engines/sqlite-file/index.ts";
-import { Checkpoints, MAX_WAL_PAGES } from "./checkpoints.ts";
+import { Checkpoints, AUTOCHECKPOINT_PAGES } from "./checkpoints.ts";
 import { ReaderThreads } from "./reader-threads.ts";
 
 const BEGIN = rawSql("BEGIN IMMEDIATE");
@@ -85,7 +85,7 @@ export class SqliteDatabase implements Database {
     keepPrivate(path);
     const writer = SqliteConnection.open(path);
     writer.exec("PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL; PRAGMA temp_store = MEMORY;");
-    writer.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${MAX_WAL_PAGES};`);
+    writer.exec(`PRAGMA cache_size = -${CACHE_KIB}; PRAGMA wal_autocheckpoint = ${AUTOCHECKPOINT_PAGES};`);
     // An empty write transaction makes SQLite create the -wal file, which must exist before the first real commit.
     writer.exec("BEGIN IMMEDIATE; PRAGMA user_version = 1; COMMIT;");
     syncFolder(dirname(path));
