@@ -229,8 +229,8 @@ export const workload: Workload = {
         Object.keys(SHAPES).every((name) => (median("signalbox", name, "total") ?? Infinity) < 20),
     },
     {
-      text: "at least 1,000 durable PUT a second",
-      isMet: (median) => (median("signalbox", WRITE, "requests") ?? 0) >= 1000,
+      text: "at least 5,000 durable PUT a second",
+      isMet: (median) => (median("signalbox", WRITE, "requests") ?? 0) >= 5000,
     },
     {
       text: "reads of one resource at 60 % of node:http's requests per second or more",
