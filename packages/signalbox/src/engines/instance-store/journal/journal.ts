@@ -64,15 +64,13 @@ export interface Entry {
 
 /** Records that are written and synced together. */
 class Batch implements Entry {
-  readonly records: RecordBuffer;
   readonly ids = new Set<string>();
   /** Templates that the segment must contain before the records, except the default one; null for none. */
   templates: Set<Template> | null = null;
   readonly done = Promise.withResolvers<void>();
   isDurable = false;
 
-  constructor(records: RecordBuffer) {
-    this.records = records;
+  constructor() {
     // A rejection without a listener would end the process a second time.
     this.done.promise.catch(() => undefined);
   }
@@ -102,9 +100,10 @@ export class Journal {
   #segment: Segment | null = null;
   #lastNumber: number;
   #pending: Batch | null = null;
+  /** The records of `#pending`. A write copies them to the segment before it returns, so one buffer is enough. */
+  readonly #records = new RecordBuffer(BUFFER_BYTES);
   /** Written to the segment, but not synced. */
   #unsynced: Batch[] = [];
-  #spareBuffer: RecordBuffer | null = null;
   #spareFile: string | null = null;
   #flushing: Promise<void> | null = null;
   #syncing: readonly Batch[] = [];
@@ -194,7 +193,7 @@ export class Journal {
   #append(kind: RecordKind, id: string, key: Buffer, pageBytes: number, payload: Buffer): Entry {
     if (this.#failure !== null) return failedEntry(this.#failure);
     this.#pending ??= this.#newBatch();
-    this.#pending.records.add(kind, key, pageBytes, payload);
+    this.#records.add(kind, key, pageBytes, payload);
     this.#pending.ids.add(id);
     // Instances whose turns end in this iteration of the event loop share the sync.
     this.#flushing ??= new Promise((resolve) => setImmediate(() => resolve(this.#flush())));
@@ -202,10 +201,8 @@ export class Journal {
   }
 
   #newBatch(): Batch {
-    const records = this.#spareBuffer ?? new RecordBuffer(BUFFER_BYTES);
-    this.#spareBuffer = null;
-    records.clear(MAX_KEPT_BUFFER_BYTES);
-    return new Batch(records);
+    this.#records.clear(MAX_KEPT_BUFFER_BYTES);
+    return new Batch();
   }
 
   async #flush(): Promise<void> {
@@ -232,7 +229,7 @@ export class Journal {
     const batch = this.#pending;
     if (batch === null) return;
     if (batch.templates !== null) for (const template of batch.templates) segment.addTemplate(template);
-    segment.append(batch.records);
+    segment.append(this.#records);
     for (const id of batch.ids) segment.ids.add(id);
     this.#pending = null;
     this.#unsynced.push(batch);
@@ -242,7 +239,6 @@ export class Journal {
     for (const batch of batches) {
       batch.isDurable = true;
       batch.done.resolve();
-      this.#spareBuffer = batch.records;
     }
   }
 
