@@ -14,7 +14,7 @@ const DAILY = "test/coding-clients/*.daily.test.ts";
 const SHARED = ["packages/*/src/**/*.test.ts", "test/{browser,conformance,hostile}/**/*.test.ts"];
 /** Attacks on the listener and what depends on it: they run a second time on `listener.engine: "node"`, by which requests are parsed by Node.js alone. */
 const ON_BOTH_ENGINES = [
-  "test/hostile/{ended-credentials,gateway-memory,hosts-and-upgrades,left-connections,listener-refusals,pipelining}.test.ts",
+  "test/hostile/{crowded-listener,ended-credentials,gateway-memory,hosts-and-upgrades,left-connections,listener-refusals,pipelining}.test.ts",
   "test/hostile/{shares,unauthenticated-callers,untrusted-responses,websocket-bytes}.test.ts",
   "test/conformance/{gateway-streaming,listener,tls,webhook-intake}.test.ts",
 ];

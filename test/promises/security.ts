@@ -114,6 +114,11 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/conformance/gateway-providers.test.ts › the providers of one account are not visible to another",
     "test/conformance/gateway-logs.test.ts › the permission, the gateway and the account are checked",
   ],
+  "Connections that wait make room": [
+    "test/hostile/crowded-listener.test.ts › connections %s make room for others",
+    "test/hostile/crowded-listener.test.ts › TLS handshakes that do not end make room for others",
+    "test/hostile/crowded-listener.test.ts › calls and WebSockets keep their connections",
+  ],
   "Public agents are those of `default`": [
     "test/hostile/account-isolation.test.ts › callers without a token use the account default; another account needs a credential",
   ],

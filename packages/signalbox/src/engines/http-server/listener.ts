@@ -12,16 +12,19 @@ import type { Server, ServerOptions } from "node:http";
 import { type AddressInfo, Server as NetServer, type Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import { whenAnswered } from "./answer-order.ts";
+import { ConnectionRoom } from "./connection-room.ts";
 import { sendFinalAnswer } from "./final-answer.ts";
 import type { HttpApplication, ListenerEngine, ListenerLimits, ListenerRefusal } from "./application.ts";
 import type { HttpRequest } from "./http-exchange.ts";
 import type { BoundAddress } from "./listen-address.ts";
+import { NodeConnections } from "./node-connections.ts";
 import { createSecureServer, createServer } from "./node-http.ts";
 import { PlainConnections } from "./plain-connections.ts";
 import type { ServerCertificate } from "./server-certificate.ts";
+import { TlsHandshakes } from "./tls-handshakes.ts";
 import { TrackedRequest } from "./tracked-request.ts";
 import { TrackedResponse } from "./tracked-response.ts";
-import { type ListenerState, MAX_UNANSWERED, type Pipeline, Tracking } from "./tracking.ts";
+import { type ListenerState, MAX_UNANSWERED, Tracking } from "./tracking.ts";
 
 /** Interval at which Node.js checks the request timeouts. */
 const TIMEOUT_CHECK_MS = 1000;
@@ -29,7 +32,6 @@ export class Listener {
   readonly #server: Server<typeof TrackedRequest, typeof TrackedResponse>;
   readonly #application: HttpApplication;
   readonly #state: ListenerState = { isDraining: false };
-  readonly #pipelines = new WeakMap<object, Pipeline>();
   readonly #onResponseClose: (this: TrackedResponse) => void;
   readonly #isTls: boolean;
   #closed: Promise<void> = Promise.resolve();
@@ -39,6 +41,8 @@ export class Listener {
   readonly #refused = new WeakSet<Socket>();
   /** Connections that are not at node:http; null if all are. */
   readonly #plain: PlainConnections | null;
+  readonly #atNode = new NodeConnections();
+  readonly #room: ConnectionRoom;
 
   /** `certificate`: null for plain HTTP. */
   constructor(
@@ -55,6 +59,7 @@ export class Listener {
       if (tracking === undefined) return;
       tracking.release();
       tracking.pipeline.unanswered -= 1;
+      tracking.pipeline.since = performance.now();
       application.ended(this, tracking);
     };
     const sweepMs = Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs);
@@ -74,7 +79,15 @@ export class Listener {
     this.#server =
       certificate === null ? createServer(options) : this.#createSecure(options, certificate, limits);
     this.#server.maxConnections = limits.maxConnections;
-    this.#plain = engine === "own" ? this.#parsePlain(limits, sweepMs) : null;
+    const connected = this.#isTls ? "secureConnection" : "connection";
+    const handshakes = this.#isTls ? new TlsHandshakes(this.#server) : null;
+    this.#plain = engine === "own" ? this.#parsePlain(connected, limits, sweepMs) : null;
+    if (engine === "node") this.#server.on(connected, (socket: Socket) => this.#atNode.add(socket));
+    this.#room = new ConnectionRoom(limits.maxConnections, () => [
+      ...(handshakes?.waiting() ?? []),
+      ...(this.#plain?.waiting() ?? []),
+      ...this.#atNode.waiting(),
+    ]);
     // With several processes: a connection above the limit is closed, as with one, and not offered to the other processes for ever.
     // The types of Node do not know the property.
     Object.assign(this.#server, { dropMaxConnection: true });
@@ -153,11 +166,11 @@ export class Listener {
    * Takes the place of the one function with which node:http listens for connections. Node documents that a server takes any connection that
    * is passed to this function, by an event of this name.
    */
-  #parsePlain(limits: ListenerLimits, sweepMs: number): PlainConnections {
+  #parsePlain(event: string, limits: ListenerLimits, sweepMs: number): PlainConnections {
     const server = this.#server;
-    const event = this.#isTls ? "secureConnection" : "connection";
     const attach = server.listeners(event) as ((socket: Socket) => void)[];
     const plain = new PlainConnections(this.#application, this.#state, limits, sweepMs, (socket) => {
+      this.#atNode.add(socket);
       for (const listener of attach) listener.call(server, socket);
     });
     server.removeAllListeners(event);
@@ -191,6 +204,7 @@ export class Listener {
     const application = this.#application;
     // Node removes its own listeners from a connection that it hands over, while earlier responses may still be due on it.
     const handOver = (socket: Duplex, task: () => void) => {
+      this.#atNode.leave(socket as Socket);
       socket.on("error", () => socket.destroy());
       whenAnswered(socket, task);
     };
@@ -205,6 +219,7 @@ export class Listener {
     this.#server.on("connection", (socket) => {
       application.connection(1);
       this.#sockets.add(socket);
+      this.#room.opened(socket, this.#sockets.size);
       socket.once("close", () => {
         this.#sockets.delete(socket);
         application.connection(-1);
@@ -215,11 +230,7 @@ export class Listener {
   /** Returns null if the connection is closing, or had too many unanswered requests and was closed. */
   #track(request: TrackedRequest, response: TrackedResponse): Tracking | null {
     const { socket } = request;
-    let pipeline = this.#pipelines.get(socket);
-    if (pipeline === undefined) {
-      pipeline = { unanswered: 0, latest: null, isClosing: false };
-      this.#pipelines.set(socket, pipeline);
-    }
+    const pipeline = this.#atNode.add(socket);
     // The client knows from the response before that it has to send the request on another connection.
     if (pipeline.isClosing) return null;
     if (pipeline.unanswered >= MAX_UNANSWERED) {

@@ -50,6 +50,8 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   unanswered = 0;
   latest: Tracking | null = null;
   isClosing = false;
+  /** When the connection was opened, became idle, or received the head of the request that is arriving. */
+  since: number;
   readonly socket: Socket;
   readonly #listener: PlainListener;
   /** In the order of their requests; the first one may be written. */
@@ -66,8 +68,6 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   #last: PlainResponse | null = null;
   /** To be sent when earlier responses have been. */
   #refusal: ListenerRefusal | null = null;
-  /** When the connection was opened, became idle, or received the head of the request that is arriving. */
-  #since: number;
   #isBodyPaused = false;
   #isOutputPaused = false;
   #isHeldPaused = false;
@@ -75,7 +75,7 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   constructor(socket: Socket, listener: PlainListener) {
     this.socket = socket;
     this.#listener = listener;
-    this.#since = listener.now;
+    this.since = listener.now;
     socket.on("data", this.#onData);
     socket.on("end", this.#onEnd);
     socket.on("drain", this.#onDrain);
@@ -118,7 +118,7 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   /** Ends what takes too long. */
   check(now: number): void {
     const { headerTimeoutMs, bodyTimeoutMs, idleTimeoutMs } = this.#listener;
-    const age = now - this.#since;
+    const age = now - this.since;
     if (this.isClosing) return;
     if (this.#request !== null) {
       if (age >= bodyTimeoutMs) this.#refuse("too_slow");
@@ -132,6 +132,12 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
     } else if (age >= idleTimeoutMs) {
       this.socket.destroy();
     }
+  }
+
+  /** When the connection began to wait for a request, or for the rest of a head; null while it has one. */
+  get waitingSince(): number | null {
+    const isWaiting = this.#request === null && this.#responses.length === 0 && !this.isClosing;
+    return isWaiting ? this.since : null;
   }
 
   /** Closes a connection without a request that has had one. */
@@ -193,7 +199,7 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
     }
     this.unanswered += 1;
     this.#isFresh = false;
-    this.#since = now;
+    this.since = now;
     const request = new PlainRequest(head, this);
     if (head.length > 0) this.#request = request;
     const tracking = new Tracking(application.requestId(request), state, this);
@@ -245,7 +251,7 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
   }
 
   #becomeIdle(): void {
-    this.#since = this.#listener.now;
+    this.since = this.#listener.now;
     if (!this.#listener.isDrained) return;
     this.isClosing = true;
     this.socket.destroySoon();

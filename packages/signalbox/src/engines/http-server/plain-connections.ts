@@ -11,7 +11,7 @@ import type { Socket } from "node:net";
 import { PlaceList } from "../../core/place-list.ts";
 import type { HttpApplication, ListenerLimits } from "./application.ts";
 import { PlainConnection, type PlainListener } from "./plain-connection.ts";
-import type { ListenerState } from "./tracking.ts";
+import type { ListenerState, WaitingConnection } from "./tracking.ts";
 
 /** node:http counts less than the whole head. */
 const MAX_HEAD_BYTES = 16 * 1024;
@@ -91,6 +91,14 @@ export class PlainConnections implements PlainListener {
   drain(): void {
     this.isDrained = true;
     for (const connection of this.#connections.all()) connection.closeIfIdle();
+  }
+
+  /** The connections here on which no request is in progress. */
+  waiting(): WaitingConnection[] {
+    const waiting: WaitingConnection[] = [];
+    for (const { socket, waitingSince } of this.#connections.all())
+      if (waitingSince !== null) waiting.push({ socket, since: waitingSince + this.#pausedMs });
+    return waiting;
   }
 
   #sweep(): void {
