@@ -14,7 +14,14 @@ import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-se
 
 const PLACES = 64;
 const HEALTH = "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n";
-const listener = { maxConnections: PLACES };
+/** No time limit ends a connection within the test. */
+const NEVER_MS = 3_600_000;
+const listener = {
+  maxConnections: PLACES,
+  headerTimeoutMs: NEVER_MS,
+  bodyTimeoutMs: NEVER_MS,
+  idleTimeoutMs: NEVER_MS,
+};
 
 let provider: ProviderPeer;
 let server: TestServer;
@@ -70,6 +77,17 @@ it.each([
   ["that had their answer and stay", HEALTH],
 ])("connections %s make room for others", async (_title, sent) => {
   await crowd(server.url, sent);
+  for (let i = 0; i < 5; i++) expect(await healthOnNewConnection(server.url)).toBe(200);
+});
+
+it.each([
+  ["of a known length", "Content-Length: 100000\r\n\r\n{"],
+  ["of unknown length", "Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"],
+])("bodies %s that hardly arrive make room for others", async (_title, rest) => {
+  const request = `POST /webhooks/generic HTTP/1.1\r\nHost: x\r\n${rest}`;
+  await crowd(server.url, request);
+  // They count as slow after a second.
+  await expect.poll(() => healthOnNewConnection(server.url).catch(() => 0), { interval: 100 }).toBe(200);
   for (let i = 0; i < 5; i++) expect(await healthOnNewConnection(server.url)).toBe(200);
 });
 

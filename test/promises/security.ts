@@ -116,6 +116,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   ],
   "Connections that wait make room": [
     "test/hostile/crowded-listener.test.ts › connections %s make room for others",
+    "test/hostile/crowded-listener.test.ts › bodies %s that hardly arrive make room for others",
     "test/hostile/crowded-listener.test.ts › TLS handshakes that do not end make room for others",
     "test/hostile/crowded-listener.test.ts › calls and WebSockets keep their connections",
   ],
@@ -164,6 +165,8 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
   "Nobody takes what belongs to all": [
     "test/hostile/shares.test.ts › another account's calls are served, large ones too, and its own are refused",
     "test/hostile/shares.test.ts › another account still finds a place",
+    "test/hostile/taken-connections.test.ts › WebSockets take two thirds at most; others connect",
+    "test/hostile/taken-connections.test.ts › requests take two thirds at most; others are answered",
     "test/hostile/shares.test.ts › receivers of one account that stay silent do not delay those of another; its tests are refused in time",
     "test/hostile/gateway-memory.test.ts › bodies beyond the budget are refused with 503 and Retry-After while other callers hold it",
     "test/hostile/gateway-memory.test.ts › stalled bodies are cut off with 408 and their memory is released",

@@ -14,6 +14,7 @@ import { checkCluster, checkWorkerAccess, type Config } from "./config/index.ts"
 import { ResourceEvents } from "./contracts/resource-events.ts";
 import { awakeSignal, awakeTime } from "./core/awake-time.ts";
 import { type Clock, steadyClock, systemClock } from "./core/clock.ts";
+import { SharedPlaces } from "./core/shared-pool.ts";
 import { createDashboardArea, loginPath } from "./dashboard/index.ts";
 import type { RunningServer } from "./database/sqlite/data-folder.ts";
 import { ClientAddress } from "./engines/ip-address/index.ts";
@@ -125,6 +126,7 @@ interface Base {
   readonly audit: AuditArea;
   readonly running: Running;
   readonly clientAddress: ClientAddress;
+  readonly places: SharedPlaces;
 }
 
 /** The steps of a start, in order. Each uses those before it; what it needs of later ones it finds in `running`. */
@@ -153,6 +155,7 @@ async function start(options: ServiceOptions, closers: Closer[]): Promise<Servic
     audit: openAudit(config, storage.databases.audit, clock, logger),
     running: new Running(config),
     clientAddress: new ClientAddress(config.file.listener.trustedProxies),
+    places: new SharedPlaces(config.file.listener.maxConnections),
   };
   options.uncaughtErrors?.register(base.registry);
   const resourceEvents = new ResourceEvents();
@@ -223,7 +226,7 @@ async function startTracing({ config, logger, registry }: Base, closers: Closer[
 
 /** Loaded on demand: most installations have no worker. */
 async function createWorker(
-  { config, logger, clock }: Base,
+  { config, logger, clock, places }: Base,
   { agents }: Areas,
   { authenticator }: Identity,
   server: LocalServer,
@@ -239,6 +242,7 @@ async function createWorker(
     logger,
     clock,
     authenticator,
+    places,
     server,
   });
   agents.serveObjects();

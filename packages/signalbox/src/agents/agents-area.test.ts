@@ -10,6 +10,7 @@ import { Accounts, Authenticator, BrowserSessions, LoginCodes, Sessions, Tokens 
 import { loadConfig } from "../config/index.ts";
 import { checkConfigFile } from "../config/read-config-file.ts";
 import { type Clock, systemClock } from "../core/clock.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import { Secret } from "../core/secret.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import { migrate } from "../database/migrate.ts";
@@ -74,6 +75,7 @@ async function openArea(clock: Clock = systemClock, listens = true): Promise<() 
       ),
     }),
     accounts: new Accounts(database, systemClock),
+    places: new SharedPlaces(100),
     resourceEvents,
     registry: new Registry(),
     outgoing: new OutgoingWebhooks({ allowPrivateHosts: false, clock: systemClock }),

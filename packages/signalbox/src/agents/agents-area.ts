@@ -9,6 +9,7 @@ import { type Config, ConfigError } from "../config/index.ts";
 import type { Clock } from "../core/clock.ts";
 import { DEFAULT_ACCOUNT } from "../core/default-account.ts";
 import type { Repetition } from "../core/repeat.ts";
+import type { SharedPlaces } from "../core/shared-pool.ts";
 import { TokenBucket } from "../core/token-bucket.ts";
 import { watchClock } from "../core/watch-clock.ts";
 import type { OutgoingSender } from "../outgoing/index.ts";
@@ -68,6 +69,8 @@ export interface AgentsParts {
   /** Null for a process that is alone. */
   readonly cluster: AgentsCluster | null;
   readonly authenticator: Authenticator;
+  /** Of requests and WebSockets, by account. */
+  readonly places: SharedPlaces;
   readonly accounts: Pick<Accounts, "find">;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
@@ -272,6 +275,7 @@ function createMount(
     requests,
     maxBodyBytes: settings.maxBodyBytes,
     maxMessageBytes: settings.maxMessageBytes,
+    places: parts.places,
   };
   const webSockets = new WebSocketDoor(options, hub, sockets, parts.logger);
   return {

@@ -51,7 +51,10 @@ const listener = z
     bodyTimeoutMs: z.int().min(100).default(120_000),
     /** Time after which an idle keep-alive connection is closed. Default 65 s, longer than the 60 s of common load balancers. */
     idleTimeoutMs: z.int().min(100).default(65_000),
-    /** Maximum number of open connections. When nearly all are open, those that have waited longest for a request are closed. Default 10,000. */
+    /**
+     * Maximum number of open connections. When nearly all are open, those that have waited longest for a request are closed. Calls, requests to agents and
+     * WebSockets of one account take at most two thirds. Default 10,000.
+     */
     maxConnections: z.int().min(1).default(10_000),
     /** Maximum body size of a management request. Default 1 MiB. */
     maxBodyBytes: z.int().min(1024).default(megabytes(1)),

@@ -50,6 +50,11 @@ export class SharedPool<S extends Share> {
   }
 }
 
+interface Closable {
+  readonly destroyed: boolean;
+  once(event: "close", listener: () => void): unknown;
+}
+
 /** What one holder has of a pool. The owner of what was taken releases it. */
 export class Share {
   readonly #pool: Pick<SharedPool<Share>, "hasRoomFor" | "change">;
@@ -73,6 +78,13 @@ export class Share {
     if (!this.#pool.hasRoomFor(this.#used, count, isSmall)) return false;
     this.#used += count;
     this.#pool.change(count);
+    return true;
+  }
+
+  /** Takes one until the stream is closed. Returns false, without effect, if there is no room, or if it is closed already. */
+  takeUntilClosed(stream: Closable): boolean {
+    if (stream.destroyed || !this.take()) return false;
+    stream.once("close", () => this.release());
     return true;
   }
 

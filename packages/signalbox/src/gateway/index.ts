@@ -26,7 +26,7 @@ import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ResponseCache } from "./cache/response-cache.ts";
 import { LongWork } from "../core/long-work.ts";
-import { SharedPlaces } from "../core/shared-pool.ts";
+import type { SharedPlaces } from "../core/shared-pool.ts";
 import { MemoryBudget } from "../engines/http-server/index.ts";
 import { CallRunner } from "./call/call-runner.ts";
 import { ResumableRuns } from "./call/resumable-runs.ts";
@@ -103,6 +103,8 @@ export interface GatewayParts {
   readonly accounts: Accounts;
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
+  /** Of requests and WebSockets, by account. */
+  readonly places: SharedPlaces;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly callLog: CallLog;
@@ -452,7 +454,7 @@ function createDataPlane(
       maxBytes: keys.maxBodyBytes,
     },
     memory: budget,
-    calls: new SharedPlaces(config.file.listener.maxConnections),
+    places: parts.places,
     runner,
   });
   return { door, runner, jobs, gatewayLimits, circuits, longBodies };

@@ -16,6 +16,7 @@ import type { Config } from "../config/index.ts";
 import type { ResourceEvents } from "../contracts/resource-events.ts";
 import type { Clock } from "../core/clock.ts";
 import type { Sealing } from "../core/sealing.ts";
+import type { SharedPlaces } from "../core/shared-pool.ts";
 import { createGatewayArea, type GatewayArea } from "../gateway/index.ts";
 import { OutgoingWebhooks } from "../outgoing/index.ts";
 import type { LazyTracing } from "../telemetry/lazy-tracing.ts";
@@ -41,6 +42,8 @@ export interface AreaParts extends Storage {
   readonly accounts: Accounts;
   readonly tokens: Tokens;
   readonly authenticator: Authenticator;
+  /** Of requests and WebSockets, by account: no account takes all connections. */
+  readonly places: SharedPlaces;
   readonly resourceEvents: ResourceEvents;
   readonly registry: Registry;
   readonly tracing: LazyTracing;

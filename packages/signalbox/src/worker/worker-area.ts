@@ -14,6 +14,7 @@ import type { AreaModule } from "../area-module.ts";
 import { type Config, ConfigError } from "../config/index.ts";
 import type { OwnServer } from "../contracts/own-server.ts";
 import type { Clock } from "../core/clock.ts";
+import { type SharedPlaces, STRANGERS } from "../core/shared-pool.ts";
 import { ClientAddress } from "../engines/ip-address/index.ts";
 import type { FallbackArea } from "../http/area.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -31,6 +32,8 @@ export interface WorkerParts {
   readonly logger: Logger;
   readonly clock: Clock;
   readonly authenticator: Authenticator;
+  /** Of requests and WebSockets, by account. */
+  readonly places: SharedPlaces;
   readonly objects: ObjectHost;
   /** Joins the WebSocket of a program to the one of a client. */
   joinClient(webSocket: object, client: WebSocket, socket: Duplex): void;
@@ -89,6 +92,7 @@ export async function createWorkerArea(parts: WorkerParts): Promise<WorkerArea> 
     logger,
     runtime,
     assets,
+    place: parts.places.shareOf(STRANGERS),
     publicUrl: publicUrlOf(config),
     clientAddress: new ClientAddress(config.file.listener.trustedProxies),
     maxBodyBytes: config.file.agents.maxBodyBytes,

@@ -10,6 +10,7 @@ import { SignalboxError } from "@signalbox/protocol";
 import { overloaded } from "../../core/overload.ts";
 import { type Authenticator, isAllowed, type Principal } from "../../accounts/index.ts";
 import { DEFAULT_ACCOUNT } from "../../core/default-account.ts";
+import { STRANGERS } from "../../core/shared-pool.ts";
 import { within } from "../../core/within.ts";
 import { toWebRequest } from "./web-request.ts";
 
@@ -34,6 +35,11 @@ export interface CallerIdentity {
   readonly headers: Readonly<Record<string, string>>;
   /** The request carries a credential of ours besides, which agents must not see. */
   readonly hidesCredential: boolean;
+}
+
+/** Who holds what a request uses of what all accounts share. */
+export function holderOf({ isStranger, account }: Access): string {
+  return isStranger ? STRANGERS : account;
 }
 
 /** A hook that never returns must not hold connections. */

@@ -4,8 +4,10 @@
  */
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
+import type { SharedPlaces } from "../../core/shared-pool.ts";
 import type { RequestContext } from "../../http/request-context.ts";
-import { type Access, type AccessOptions, findAccess, passOn } from "./access.ts";
+import { type Access, type AccessOptions, findAccess, holderOf, passOn } from "./access.ts";
 import type { AgentDefinition } from "../instance/agent-definition.ts";
 import type { Cors } from "./cors.ts";
 import type { CreationOptions } from "./creation.ts";
@@ -22,6 +24,8 @@ export interface DoorOptions extends CreationOptions {
   readonly maxBodyBytes: number;
   readonly maxMessageBytes: number;
   readonly requests: InstanceRequests;
+  /** Of requests and WebSockets, by account. */
+  readonly places: SharedPlaces;
 }
 
 export interface AgentTarget {
@@ -57,6 +61,7 @@ export async function handleHttp(
   if (options.cors?.begin(request, response) === true) return;
   const found = findAccess(options.access, request, context.query);
   const access = found instanceof Promise ? await found : found;
+  if (!context.memory.occupy(options.places.shareOf(holderOf(access)))) throw overloaded();
   const { level, principal } = access;
   const target = findTarget(options.definitions, context);
   const method = request.method ?? "GET";

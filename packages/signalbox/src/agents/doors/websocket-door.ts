@@ -10,7 +10,8 @@ import type { RequestContext } from "../../http/request-context.ts";
 import { requireUrlPath } from "../../http/request-target.ts";
 import { closeCodeOf, toSignalboxError } from "../../http/render-error.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { type Access, findAccess, passOn, withoutToken } from "./access.ts";
+import { overloaded } from "../../core/overload.ts";
+import { type Access, findAccess, holderOf, passOn, withoutToken } from "./access.ts";
 import { type AgentTarget, type DoorOptions, findTarget } from "./http-door.ts";
 import { createDoorServer, RefusedSockets } from "./refused-sockets.ts";
 import type { ConnectionContext } from "../api/connection.ts";
@@ -62,6 +63,7 @@ export class WebSocketDoor {
       checkHost(request);
       if (access.level === "edit") await requireInstance(this.#options, target, access);
       else isThere = await this.#exists(target, access);
+      if (!this.#options.places.shareOf(holderOf(access)).takeUntilClosed(socket)) throw overloaded();
     } catch (error) {
       this.#refuse(request, socket, head, error);
       return;

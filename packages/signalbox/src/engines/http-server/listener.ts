@@ -53,13 +53,13 @@ export class Listener {
   ) {
     this.#application = application;
     this.#isTls = certificate !== null;
+    const atNode = this.#atNode;
     // One function for all responses, instead of a closure for each.
     this.#onResponseClose = function onResponseClose(this: TrackedResponse) {
       const { tracking } = this;
       if (tracking === undefined) return;
       tracking.release();
-      tracking.pipeline.unanswered -= 1;
-      tracking.pipeline.since = performance.now();
+      atNode.answered(tracking.pipeline);
       application.ended(this, tracking);
     };
     const sweepMs = Math.min(TIMEOUT_CHECK_MS, limits.headerTimeoutMs);
@@ -230,7 +230,7 @@ export class Listener {
   /** Returns null if the connection is closing, or had too many unanswered requests and was closed. */
   #track(request: TrackedRequest, response: TrackedResponse): Tracking | null {
     const { socket } = request;
-    const pipeline = this.#atNode.add(socket);
+    const pipeline = this.#atNode.began(request);
     // The client knows from the response before that it has to send the request on another connection.
     if (pipeline.isClosing) return null;
     if (pipeline.unanswered >= MAX_UNANSWERED) {

@@ -1,20 +1,50 @@
 /** The connections that node:http reads, and the requests of each that have no complete response. */
 import type { Socket } from "node:net";
-import type { Pipeline, WaitingConnection } from "./tracking.ts";
+import { isSlow } from "./connection-room.ts";
+import type { HttpRequest } from "./http-exchange.ts";
+import type { Pipeline, Tracking, WaitingConnection } from "./tracking.ts";
+
+class NodePipeline implements Pipeline {
+  unanswered = 0;
+  latest: Tracking | null = null;
+  isClosing = false;
+  since = performance.now();
+  /** The request that was received last, until it is answered. */
+  request: HttpRequest | null = null;
+  /** What the connection had received when that request began. */
+  bytesBefore = 0;
+}
 
 export class NodeConnections {
-  readonly #pipelines = new Map<Socket, Pipeline>();
+  readonly #pipelines = new Map<Socket, NodePipeline>();
 
   /** Returns the same object for the same connection. */
-  add(socket: Socket): Pipeline {
+  add(socket: Socket): NodePipeline {
     const known = this.#pipelines.get(socket);
     if (known !== undefined) return known;
-    const pipeline = { unanswered: 0, latest: null, isClosing: false, since: performance.now() };
+    const pipeline = new NodePipeline();
     // Its `close` may have been emitted: nothing would remove it.
     if (socket.destroyed) return pipeline;
     this.#pipelines.set(socket, pipeline);
     socket.once("close", () => this.#pipelines.delete(socket));
     return pipeline;
+  }
+
+  /** A request has arrived, its body perhaps not. */
+  began(request: HttpRequest & { readonly socket: Socket }): Pipeline {
+    const pipeline = this.add(request.socket);
+    pipeline.request = request;
+    pipeline.bytesBefore = request.socket.bytesRead;
+    pipeline.since = performance.now();
+    return pipeline;
+  }
+
+  answered(pipeline: Pipeline): void {
+    if (!(pipeline instanceof NodePipeline)) return;
+    pipeline.unanswered -= 1;
+    if (pipeline.unanswered > 0) return;
+    pipeline.request = null;
+    pipeline.since = performance.now();
   }
 
   /** The connection speaks another protocol from now on, or its last bytes are on their way. */
@@ -23,9 +53,13 @@ export class NodeConnections {
   }
 
   waiting(): WaitingConnection[] {
+    const now = performance.now();
     const waiting: WaitingConnection[] = [];
-    for (const [socket, { unanswered, since }] of this.#pipelines)
-      if (unanswered === 0) waiting.push({ socket, since });
+    for (const [socket, { unanswered, request, bytesBefore, since }] of this.#pipelines) {
+      const isArriving = unanswered === 1 && request?.complete === false;
+      if (unanswered === 0 || (isArriving && isSlow(socket.bytesRead - bytesBefore, now - since)))
+        waiting.push({ socket, since });
+    }
     return waiting;
   }
 }

@@ -14,6 +14,7 @@
  *    response has written beyond the high-water mark.
  */
 import type { Socket } from "node:net";
+import { isSlow } from "./connection-room.ts";
 import { sendFinalAnswer } from "./final-answer.ts";
 import type { HttpApplication, ListenerRefusal } from "./application.ts";
 import type { Placed } from "../../core/place-list.ts";
@@ -134,10 +135,12 @@ export class PlainConnection implements Pipeline, BodySource, Outlet, Placed {
     }
   }
 
-  /** When the connection began to wait for a request, or for the rest of a head; null while it has one. */
-  get waitingSince(): number | null {
-    const isWaiting = this.#request === null && this.#responses.length === 0 && !this.isClosing;
-    return isWaiting ? this.since : null;
+  /** It waits for a request, the rest of a head, or a body that arrives slowly. */
+  isWaiting(now: number): boolean {
+    const request = this.#request;
+    if (this.isClosing || this.#responses.length > 1) return false;
+    if (request === null) return this.#responses.length === 0;
+    return !this.#isBodyPaused && isSlow(request.received, now - this.since);
   }
 
   /** Closes a connection without a request that has had one. */

@@ -93,12 +93,12 @@ export class PlainConnections implements PlainListener {
     for (const connection of this.#connections.all()) connection.closeIfIdle();
   }
 
-  /** The connections here on which no request is in progress. */
   waiting(): WaitingConnection[] {
-    const waiting: WaitingConnection[] = [];
-    for (const { socket, waitingSince } of this.#connections.all())
-      if (waitingSince !== null) waiting.push({ socket, since: waitingSince + this.#pausedMs });
-    return waiting;
+    const { now } = this;
+    return this.#connections
+      .all()
+      .filter((connection) => connection.isWaiting(now))
+      .map(({ socket, since }) => ({ socket, since: since + this.#pausedMs }));
   }
 
   #sweep(): void {

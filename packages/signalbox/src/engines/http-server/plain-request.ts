@@ -72,6 +72,11 @@ export class PlainRequest implements HttpRequest {
     return this.#missing;
   }
 
+  /** Bytes of the body that have arrived. */
+  get received(): number {
+    return this.#length - this.#missing;
+  }
+
   get body(): Readable {
     this.#stream ??= this.#openStream();
     return this.#stream;

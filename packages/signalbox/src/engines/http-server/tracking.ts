@@ -30,7 +30,7 @@ export interface Pipeline {
   since: number;
 }
 
-/** A connection on which no request is in progress. */
+/** A connection without a request, or whose request has begun and arrives slowly. */
 export interface WaitingConnection {
   readonly socket: Socket;
   /** By `performance.now()`. */

@@ -14,8 +14,8 @@ export interface ArrivalParts {
   readonly gateways: Gateways;
   readonly authenticator: Authenticator;
   readonly memory: MemoryBudget;
-  /** Calls under way. */
-  readonly calls: SharedPlaces;
+  /** Of calls under way, and of other requests. */
+  readonly places: SharedPlaces;
 }
 
 /** One request, as the listener passes it on. */
@@ -29,7 +29,7 @@ interface GatewayName {
 
 /** `mayExplain`: the error for a caller without a valid token may name the remedy. */
 export function arrive(
-  { gateways, authenticator, memory, calls }: ArrivalParts,
+  { gateways, authenticator, memory, places }: ArrivalParts,
   name: GatewayName,
   { request, response, context, startedAt }: Incoming,
   mayExplain = false,
@@ -37,7 +37,7 @@ export function arrive(
   const gateway = findGateway(gateways, name, request);
   const caller = identifyCaller(authenticator, gateway, request, context.query, mayExplain);
   const holder = holderOf(caller, gateway);
-  if (!context.memory.occupy(calls.shareOf(holder))) throw overloaded();
+  if (!context.memory.occupy(places.shareOf(holder))) throw overloaded();
   return { request, response, context, gateway, caller, memory: memory.shareOf(holder), startedAt };
 }
 

@@ -5,6 +5,8 @@
  */
 import type { Duplex } from "node:stream";
 import { SignalboxError } from "@signalbox/protocol";
+import { overloaded } from "../../core/overload.ts";
+import type { Share } from "../../core/shared-pool.ts";
 import type { HttpRequest, HttpResponse } from "../../engines/http-server/index.ts";
 import type { Area, FallbackArea } from "../../http/area.ts";
 import type { RequestContext } from "../../http/request-context.ts";
@@ -22,6 +24,8 @@ export interface WorkerDoorParts extends RequestOptions {
   /** Null: the worker has no static files. */
   readonly assets: Assets | null;
   readonly sockets: WorkerSockets;
+  /** Who the callers are is known to the program only: together they hold what callers without a token may hold. */
+  readonly place: Share;
   /** True for an agent of this package, by its name in URLs. */
   isNative(agent: string): boolean;
   /** First path segments of the server that the worker takes over. */
@@ -58,6 +62,7 @@ export class WorkerDoor implements FallbackArea {
       await events.handle(request, response, context);
       return;
     }
+    if (!context.memory.occupy(this.#parts.place)) throw overloaded();
     const gone = new AbortController();
     response.once("close", () => {
       if (!response.writableFinished) gone.abort(new Error("the client disconnected"));
@@ -80,6 +85,7 @@ export class WorkerDoor implements FallbackArea {
   }
 
   async upgrade(request: HttpRequest, socket: Duplex, head: Buffer, context: RequestContext): Promise<void> {
+    if (!this.#parts.place.takeUntilClosed(socket)) throw overloaded();
     const gone = new AbortController();
     const abort = () => gone.abort(new Error("the client disconnected"));
     // A program may never answer. A client that ends its side now has left; the connection itself stays open for writing.
