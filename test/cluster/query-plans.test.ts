@@ -270,15 +270,19 @@ it("no list, count or usage query reads the whole of a large table", async () =>
 
 it("a page of the work that dead nodes have left is read in its order, however much there is", async () => {
   const pages: Statement[] = [];
-  const all = async ({ parts, values }: SqlQuery) => {
+  const read = async ({ parts, values }: SqlQuery) => {
     const text = parts.reduce((before, part, i) => `${before}$${i}${part}`);
     pages.push({ text, values });
     return (await admin.query(text, [...values])).rows;
   };
-  const catalog = new InstanceCatalog({ all } as unknown as Database);
-  const first = await catalog.orphans(["0", "7"], "webhook-agent", 2 * FAR_AWAY, undefined, 100);
-  const second = await catalog.orphans(["0", "7"], "webhook-agent", 2 * FAR_AWAY, first.at(-1), 100);
-  expect([first.length, second.length, pages.length]).toEqual([100, 100, 2]);
+  const catalog = new InstanceCatalog({ all: read } as unknown as Database);
+  const all = { agent: "webhook-agent", account: null, without: new Set<string>(), after: undefined };
+  const living = ["0", "7"];
+  const first = await catalog.orphans(living, all, 2 * FAR_AWAY, 100);
+  const second = await catalog.orphans(living, { ...all, after: first.at(-1) }, 2 * FAR_AWAY, 100);
+  const own = await catalog.orphans(living, { ...all, account: "default" }, 2 * FAR_AWAY, 100);
+  const others = await catalog.orphans(living, { ...all, without: new Set(["default"]) }, 2 * FAR_AWAY, 100);
+  expect([first.length, second.length, own.length, others.length]).toEqual([100, 100, 100, 0]);
   for (const { text, values } of pages)
     expect(nodeTypes(await planOf(text, values))).toEqual(["Limit", "Index Scan"]);
 });

@@ -91,6 +91,27 @@ it.each([
   for (let i = 0; i < 5; i++) expect(await healthOnNewConnection(server.url)).toBe(200);
 });
 
+it("clients that do not read their responses make room for others", async () => {
+  // Together they are larger than what the system takes for a client that does not read.
+  const ask = "GET /openapi.json HTTP/1.1\r\nHost: x\r\n\r\n".repeat(40);
+  const { port, hostname } = new URL(server.url);
+  for (let i = 0; i < 2 * PLACES; i++) {
+    const socket = connect(Number(port), hostname);
+    socket.on("error", () => undefined);
+    socket.pause();
+    strangers.push(socket);
+    await once(socket, "connect");
+    socket.write(ask);
+  }
+  const isServed = () =>
+    healthOnNewConnection(server.url).then(
+      (status) => status === 200,
+      () => false,
+    );
+  await expect.poll(isServed, { interval: 100 }).toBe(true);
+  for (let i = 0; i < 5; i++) expect(await isServed()).toBe(true);
+});
+
 it("calls and WebSockets keep their connections", async () => {
   let answer = (): void => undefined;
   const mayAnswer = new Promise<void>((resolve) => (answer = resolve));

@@ -1,4 +1,4 @@
-/** One account, or callers without a token, hold all the WebSockets and requests they can get. Others are served all the same. */
+/** One account, or callers without a token, hold all the WebSockets, requests and instances they can get. Others are served all the same. */
 import { once } from "node:events";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
@@ -7,6 +7,7 @@ import { RawSocket } from "../support/raw-socket.ts";
 import { ROOT_TOKEN, startTestServer, type TestServer } from "../support/test-server.ts";
 
 const PLACES = 60;
+const INSTANCES = 18;
 const AGENTS = join(import.meta.dirname, "../fixtures/roaming-agents.ts");
 const OVERLOADED = 1013;
 
@@ -16,7 +17,10 @@ const held: { close(): void }[] = [];
 
 beforeAll(async () => {
   server = await startTestServer({
-    file: { agents: { modules: [AGENTS], access: "public" }, listener: { maxConnections: PLACES } },
+    file: {
+      agents: { modules: [AGENTS], access: "public", maxActiveInstances: INSTANCES },
+      listener: { maxConnections: PLACES },
+    },
   });
   for (const account of ["greedy", "other"]) {
     await server.api("POST", "/accounts", { id: account, name: account });
@@ -48,11 +52,11 @@ async function openSocket(holder: string): Promise<number> {
 }
 
 /** The status of a response whose body never ends. */
-async function openStream(holder: string): Promise<number> {
+async function openStream(holder: string, name = "one"): Promise<number> {
   const raw = new RawSocket(server.url);
   held.push({ close: () => raw.destroy() });
   const authorization = holder === "none" ? "" : `Authorization: Bearer ${tokens[holder]}\r\n`;
-  raw.write(`GET /agents/roamer/one/endless HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`);
+  raw.write(`GET /agents/roamer/${name}/endless HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`);
   await raw.until("\r\n\r\n");
   return Number(raw.received.toString("latin1", 9, 12));
 }
@@ -92,4 +96,19 @@ describe.each(["greedy", "none"])("held by %s", (holder) => {
       for (const one of held.splice(0)) one.close();
     }
   });
+});
+
+it("busy instances of an account take two thirds of memory at most; idle ones are no obstacle", async () => {
+  for (let i = 0; i < 2 * INSTANCES; i++) {
+    const name = `idle${i}`;
+    const path = `/agents/roamer/${name}/increment`;
+    const response = await fetch(server.url + path, { headers: bearer("greedy") });
+    expect([response.status, await response.json()]).toEqual([200, { count: 1 }]);
+  }
+  const statuses: number[] = [];
+  for (let i = 0; i < INSTANCES; i++) statuses.push(await openStream("greedy", `busy${i}`));
+  expect(statuses.filter((status) => status === 200)).toHaveLength((INSTANCES * 2) / 3);
+  expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  expect(await openStream("other", "first")).toBe(200);
+  expect(await openSocket("other")).toBe(0);
 });

@@ -19,7 +19,7 @@ export const ENGINES: readonly (readonly ["sqlite" | "postgres", () => Promise<O
   ["postgres", openPostgres],
 ];
 
-async function openSqlite(): Promise<OpenedDatabase> {
+export async function openSqlite(): Promise<OpenedDatabase> {
   const folder = await mkdtemp(join(tmpdir(), "signalbox-engine-"));
   const database = await SqliteDatabase.open(join(folder, "signalbox.db"), (error) => {
     throw error;

@@ -36,12 +36,18 @@ export class TokenIndex {
   /** By the bytes of the digest as latin1 text. */
   readonly #byDigest = new Map<string, Entry>();
   readonly #byId = new Map<string, Entry>();
+  /** Number of tokens by account. */
+  readonly #counts = new Map<string, number>();
   /** The token that a connection sent last. */
   readonly #lastOf = new WeakMap<object, Found>();
   #used: Entry[] = [];
 
   get size(): number {
     return this.#byId.size;
+  }
+
+  countOf(accountId: string): number {
+    return this.#counts.get(accountId) ?? 0;
   }
 
   /** Adds a token, or replaces the token with its id. */
@@ -65,6 +71,7 @@ export class TokenIndex {
     this.#byDigest.set(entry.digest.toString("latin1"), entry);
     if (entry.previous !== null) this.#byDigest.set(entry.previous.digest.toString("latin1"), entry);
     this.#byId.set(token.id, entry);
+    this.#counts.set(token.accountId, this.countOf(token.accountId) + 1);
     if (usedAt !== 0) this.#used.push(entry);
   }
 
@@ -73,6 +80,8 @@ export class TokenIndex {
     if (entry === undefined) return;
     entry.isRemoved = true;
     this.#byId.delete(id);
+    const { accountId } = entry.token;
+    this.#counts.set(accountId, this.countOf(accountId) - 1);
     this.#byDigest.delete(entry.digest.toString("latin1"));
     if (entry.previous !== null) this.#byDigest.delete(entry.previous.digest.toString("latin1"));
   }

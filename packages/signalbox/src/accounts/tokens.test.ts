@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 import { SignalboxError } from "@signalbox/protocol";
-import { ENGINES } from "../../../../test/support/engines.ts";
+import { ENGINES, openSqlite } from "../../../../test/support/engines.ts";
 import { systemClock } from "../core/clock.ts";
 import type { Database } from "../database/database.ts";
 import { ResourceEvents } from "../contracts/resource-events.ts";
@@ -52,3 +52,23 @@ it.each(ENGINES)(
     await drop();
   },
 );
+
+it("an account has at most 100,000 tokens, and another one is not concerned", async () => {
+  const { database, drop } = await openSqlite();
+  for (const id of ["a", "b"])
+    await database.run(sql`INSERT INTO account (id, name, created_at) VALUES (${id}, ${id}, 0)`);
+  await database.run(sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 99_999)
+    INSERT INTO token (id, account_id, name, hash, suffix, permissions, created_at)
+    SELECT 'id' || i, 'a', 'n', printf('%064x', i), 'x', 'tags.read', 0 FROM n`);
+  const tokens = new Tokens(database, systemClock, new ResourceEvents());
+  await tokens.load();
+  const create = (account: string) =>
+    tokens.create({ kind: "root" }, account, { name: "t", permissions: ["tags.read"] });
+  const { token } = await create("a");
+  await expect(create("a")).rejects.toThrow("at most 100000 tokens");
+  await create("b");
+  await tokens.revoke("a", token.id);
+  await create("a");
+  await database.close();
+  await drop();
+});

@@ -11,6 +11,7 @@
  */
 import { generateToken, type Permission, SignalboxError, tokenSuffix } from "@signalbox/protocol";
 import type { Clock } from "../core/clock.ts";
+import { invalidRequest } from "../core/invalid-request.ts";
 import { repeat, type Repetition } from "../core/repeat.ts";
 import { RowsStatement } from "../core/rows-statement.ts";
 import { Secret } from "../core/secret.ts";
@@ -30,6 +31,8 @@ import { fromRow, insertToken, type TokenRow, updateToken } from "./token-rows.t
 /** Interval of writes of the times of last use, which are informative and do not justify a write per request. */
 const LAST_USE_FLUSH_MS = 60_000;
 const PAGE_SIZE = 100;
+/** Every process keeps the tokens of all accounts in memory, about a kilobyte each. Nodes that create tokens at the same moment may pass it by a few. */
+const MAX_TOKENS_OF_ACCOUNT = 100_000;
 const SET_LAST_USE = new RowsStatement(
   "UPDATE token SET last_used_at = CAST(v.column2 AS BIGINT) FROM (VALUES ",
   2,
@@ -162,6 +165,8 @@ export class Tokens implements SettingsStore {
     });
     if (gatewayId !== null && !this.#gatewayExists(accountId, gatewayId)) throw gatewayUnknown(gatewayId);
     requireFuture(expiresAt, now);
+    if (this.index.countOf(accountId) >= MAX_TOKENS_OF_ACCOUNT)
+      throw invalidRequest(`An account has at most ${MAX_TOKENS_OF_ACCOUNT} tokens`);
     const text = generateToken();
     const token: Token = {
       id: ulid(now).toLowerCase(),

@@ -128,7 +128,7 @@ export const agentsConfig = z
     maxWaitingTurns: z.int().min(1).default(1000),
     /** Time that an idle instance stays in memory. Default 30 s. */
     idleTimeoutMs: z.int().min(50).default(30_000),
-    /** Maximum number of instances in memory; each has up to four open files. Default 1,000. */
+    /** Maximum number of instances in memory; each has up to four open files. Busy ones of one account are at most two thirds. Default 1,000. */
     maxActiveInstances: z.int().min(1).default(1000),
     /**
      * How instances' commits become durable: `journal` writes the commits of all instances to one journal with one sync, `plain` syncs a file for

@@ -4,7 +4,7 @@
  * Invariants:
  * 1. At most one instance per key takes events; a successor opens the database only after the predecessor has closed it.
  * 2. The number of open databases is bounded: beyond the limit the instance that was used least recently hibernates first (`InstanceMemory`). If
- *    none is idle, new instances are refused with `overloaded`.
+ *    none is idle, new instances are refused with `overloaded`; those of an account whose own are busy in two thirds of them, too.
  * 3. In a cluster, an instance that another node has taken leaves memory at once (`Instance.fence`); `handOver` gives one to another node.
  * 4. Due work of instances that are not in memory is found only through the catalog's `next_due_at` (`Waker`).
  */
@@ -24,13 +24,12 @@ import type { InstanceEvents } from "./instance-events.ts";
 import { MAX_CUT_OFFS } from "../work/cut-off.ts";
 import { InstanceGoneError } from "./instance-gone-error.ts";
 import { InstanceMemory, type MemoryLimits } from "./instance-memory.ts";
-import type { DueEntry } from "./instance-catalog.ts";
 import type { HandOverHook } from "./hand-over-hook.ts";
 import { FENCED_PAUSE_MS, type Leaving } from "./leaving.ts";
 import type { InstanceEnvironment } from "./instance-environment.ts";
 import { LiveAgent } from "./live-agent.ts";
 import type { Resident, ResidentDefinition } from "./resident.ts";
-import { Waker } from "./waker.ts";
+import { type DueSource, Waker } from "./waker.ts";
 
 /**
  * Half of what other work in bulk has: a start is the part of a wake that is counted. Its work, its sync and its end follow in later iterations of the
@@ -195,7 +194,7 @@ export class Directory {
     if (this.#isStopping) throw new SignalboxError("stopping", { headers: { "retry-after": "1" } });
     // On a full disk the instance could not open its database, and its callers would wait with it.
     this.#environment.store.requireRoom();
-    if (!this.#memory.makeRoom()) {
+    if (!this.#memory.makeRoom(account)) {
       throw overloaded("Too many instances are busy", { "retry-after": "1" });
     }
     return this.#load(definition, ref, key, false);
@@ -222,9 +221,9 @@ export class Directory {
     await Promise.all(ended.map(end));
   }
 
-  /** Wakes an instance with due work that was left by another node. Resolves when there is room for it. */
-  wakeOrphan(entry: DueEntry): Promise<void> {
-    return this.#waker.wake(entry);
+  /** Wakes due instances that were left by another node. Resolves when there are no more. */
+  wakeOrphans(source: DueSource): Promise<void> {
+    return this.#waker.wakeAll(source);
   }
 
   /** The instance if it is in memory. */
@@ -394,7 +393,7 @@ export class Directory {
   #wake({ account, agent, name }: InstanceRef): AnyInstance | null {
     this.#environment.store.requireRoom();
     const definition = this.#classes.find(agent);
-    if (definition === undefined || this.#isStopping || !this.#memory.makeRoom()) return null;
+    if (definition === undefined || this.#isStopping || !this.#memory.makeRoom(account)) return null;
     const ref = { account, agent, name };
     return this.#load(definition, ref, keyOf(ref), true);
   }

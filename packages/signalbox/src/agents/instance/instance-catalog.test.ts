@@ -7,7 +7,7 @@ import type { Database } from "../../database/database.ts";
 import { migrate } from "../../database/migrate.ts";
 import { rawSql } from "../../core/sql.ts";
 import { SqliteDatabase } from "../../database/sqlite/sqlite-database.ts";
-import { type DueEntry, InstanceCatalog } from "./instance-catalog.ts";
+import { type DueEntry, type DueSelection, InstanceCatalog } from "./instance-catalog.ts";
 import { InstancePages } from "./instance-pages.ts";
 
 let folder: string;
@@ -28,6 +28,7 @@ afterEach(async () => {
 });
 
 const ref = (name: string) => ({ account: "default", agent: "a", name });
+const ALL: DueSelection = { agent: "a", account: null, without: new Set(), after: undefined };
 
 it("an instance is listed once, and due instances are found in order", async () => {
   await Promise.all([
@@ -37,7 +38,7 @@ it("an instance is listed once, and due instances are found in order", async () 
   ]);
   await Promise.all([catalog.setDue(ref("x"), 50), catalog.setDue(ref("y"), 40)]);
   expect((await catalog.findMany("default", "a", ["x", "y"])).map(({ name }) => name)).toEqual(["x", "y"]);
-  expect((await catalog.due("a", 45, undefined, 10)).map(({ name }) => name)).toEqual(["y"]);
+  expect((await catalog.due(ALL, 45, 10)).map(({ name }) => name)).toEqual(["y"]);
   expect(await catalog.nextDueAfter("a", 45)).toBe(50);
   await catalog.setDue(ref("x"), null);
   expect(await catalog.nextDueAfter("a", 45)).toBeNull();
@@ -64,7 +65,7 @@ it("due instances of one agent in all accounts are read page by page, even if ma
   );
   const names: string[] = [];
   for (let after: DueEntry | undefined; ;) {
-    const page = await catalog.due("a", 100, after, 7);
+    const page = await catalog.due({ ...ALL, after }, 100, 7);
     names.push(...page.map(({ name }) => name));
     after = page.at(-1);
     if (page.length < 7) break;
@@ -72,15 +73,21 @@ it("due instances of one agent in all accounts are read page by page, even if ma
   expect(names).toHaveLength(50);
   expect(new Set(names).size).toBe(50);
   expect(names.slice(0, 20).toSorted().at(-1)).toBe("name-19");
-  const plan = await database.all<{ detail: string }>(
-    rawSql(`EXPLAIN QUERY PLAN SELECT name FROM agent_instance WHERE agent = 'a' AND next_due_at <= 100
-      AND (next_due_at, account_id, name) > (10, 'x', 'y') ORDER BY next_due_at, account_id, name LIMIT 7`),
-  );
-  expect(plan.map(({ detail }) => detail)).toEqual([
-    expect.stringMatching(
-      /SEARCH agent_instance USING .*INDEX agent_instance_by_due \(agent=\? AND \(next_due_at,account_id,name\)>/,
-    ),
-  ]);
+  const own = await catalog.due({ ...ALL, account: "account-1" }, 100, 100);
+  const others = await catalog.due({ ...ALL, without: new Set(["account-1"]) }, 100, 100);
+  expect([own.length, others.length]).toEqual([17, 33]);
+  expect(new Set([...own, ...others].map(({ name }) => name))).toEqual(new Set(names));
+  for (const ofAccount of ["", "AND coalesce(account_id = 'account-1', false)"]) {
+    const plan = await database.all<{ detail: string }>(
+      rawSql(`EXPLAIN QUERY PLAN SELECT name FROM agent_instance WHERE agent = 'a' ${ofAccount} AND next_due_at <= 100
+        AND (next_due_at, account_id, name) > (10, 'x', 'y') ORDER BY next_due_at, account_id, name LIMIT 7`),
+    );
+    expect(plan.map(({ detail }) => detail)).toEqual([
+      expect.stringMatching(
+        /SEARCH agent_instance USING .*INDEX agent_instance_by_due \(agent=\? AND \(next_due_at,account_id,name\)>/,
+      ),
+    ]);
+  }
 });
 
 it("changes that could not be written are written later, together with newer ones", async () => {

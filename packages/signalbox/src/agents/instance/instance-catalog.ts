@@ -43,6 +43,14 @@ export interface DueEntry extends InstanceRef {
 /** The end of a page of due instances. */
 export type DuePosition = Pick<DueEntry, "nextDueAt" | "account" | "name">;
 
+/** Which due instances of an agent are read: those of one account, or those of all but some, after a position. */
+export interface DueSelection {
+  readonly agent: string;
+  readonly account: string | null;
+  readonly without: ReadonlySet<string>;
+  readonly after: DuePosition | undefined;
+}
+
 export interface CatalogRow {
   readonly account_id: string;
   readonly agent: string;
@@ -180,24 +188,18 @@ export class InstanceCatalog {
   }
 
   /**
-   * The instances of an agent, of all accounts, that are due by `now`: earliest first, after `after`. One agent at a time, because the work of
-   * agents that are not loaded must not be read with every scan. In a cluster: those that this node wakes.
+   * The instances of an agent that are due by `now`: earliest first. One agent at a time, because the work of agents that are not loaded must not be
+   * read with every scan. In a cluster: those that this node wakes.
    */
-  async due(
-    agent: string,
-    now: number,
-    after: DuePosition | undefined,
-    limit: number,
-  ): Promise<readonly DueEntry[]> {
-    return this.#due(this.#ofNode(), agent, now, after, limit);
+  async due(selection: DueSelection, now: number, limit: number): Promise<readonly DueEntry[]> {
+    return this.#due(this.#ofNode(), selection, now, limit);
   }
 
   /** Like `due`: those whose node is none of the given ones, which are the living nodes. */
   async orphans(
     living: readonly string[],
-    agent: string,
+    selection: DueSelection,
     now: number,
-    after: DuePosition | undefined,
     limit: number,
   ): Promise<readonly DueEntry[]> {
     const nodes = living.map((inc) => BigInt(inc)).toSorted((a, b) => (a < b ? -1 : 1));
@@ -209,7 +211,7 @@ export class InstanceCatalog {
     const last = nodes.at(-1);
     if (last !== undefined) ranges.push(sql`node > ${last}`);
     const isOrphan = ranges.length === 0 ? sql`node IS NOT NULL` : sql`(${joinSql(ranges, " OR ")})`;
-    return this.#due(sql`AND node IS NOT NULL AND ${isOrphan}`, agent, now, after, limit);
+    return this.#due(sql`AND node IS NOT NULL AND ${isOrphan}`, selection, now, limit);
   }
 
   #ofNode(): SqlQuery {
@@ -218,18 +220,25 @@ export class InstanceCatalog {
 
   async #due(
     ofNode: SqlQuery,
-    agent: string,
+    { agent, account, without, after }: DueSelection,
     now: number,
-    after: DuePosition | undefined,
     limit: number,
   ): Promise<readonly DueEntry[]> {
+    // In `coalesce`, so that the rows are read in the order of the index by due time: SQLite would read all instances of the account, and PostgreSQL expects
+    // half of the rows to match, and not next to none.
+    const ofAccount =
+      account !== null
+        ? sql`AND coalesce(account_id = ${account}, false)`
+        : without.size === 0
+          ? sql``
+          : sql`AND coalesce(account_id NOT IN (${sqlList([...without])}), false)`;
     const position =
       after === undefined
         ? sql``
         : sql`AND (next_due_at, account_id, name) > (${after.nextDueAt}, ${after.account}, ${after.name})`;
     const rows = await this.#database.all<CatalogRow & { readonly next_due_at: number }>(
       sql`SELECT account_id, agent, name, next_due_at FROM agent_instance
-          WHERE agent = ${agent} ${ofNode} AND next_due_at <= ${now} ${position}
+          WHERE agent = ${agent} ${ofNode} ${ofAccount} AND next_due_at <= ${now} ${position}
           ORDER BY next_due_at, account_id, name LIMIT ${limit}`,
     );
     return rows.map((row) => ({

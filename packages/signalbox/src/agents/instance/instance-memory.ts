@@ -2,13 +2,15 @@
  * The instances in memory: at most so many, and idle ones leave in the order of their last use.
  *
  * Invariants:
- * 1. Only idle instances are sent away. If all are busy, there is no room for another one.
+ * 1. Only idle instances are sent away. If all are busy, there is no room for another one; and an account whose own fill two thirds with work has no room
+ *    before that (`BusyShares`).
  * 2. With a client, an instance whose code waits for a timer stays beyond its time, unless there is no room for another one.
  * 3. While the store cannot write, idle instances stay beyond their time: one that is closed then could not be read until there is room.
  */
 import type { Clock } from "../../core/clock.ts";
 import { RecencyList } from "../../core/recency-list.ts";
 import type { InstanceStore } from "../../engines/instance-store/index.ts";
+import { BusyShares } from "./busy-shares.ts";
 import type { AnyInstance } from "./instance.ts";
 
 /** Bounds of the interval at which idle instances hibernate; within them it is half of the idle timeout. */
@@ -26,12 +28,14 @@ export class InstanceMemory {
   readonly #store: Pick<InstanceStore, "problem">;
   readonly #instances = new Map<string, AnyInstance>();
   readonly #byUse = new RecencyList<AnyInstance>();
+  readonly #shares: BusyShares;
   #sweepTimer: NodeJS.Timeout | undefined;
 
   constructor(limits: MemoryLimits, clock: Clock, store: Pick<InstanceStore, "problem">) {
     this.#limits = limits;
     this.#clock = clock;
     this.#store = store;
+    this.#shares = new BusyShares(limits.maxActiveInstances, () => this.#instances.values());
   }
 
   get size(): number {
@@ -78,8 +82,9 @@ export class InstanceMemory {
     clearInterval(this.#sweepTimer);
   }
 
-  /** Hibernates an idle instance if necessary; false when the memory is full of busy ones. */
-  makeRoom(): boolean {
+  /** Hibernates an idle instance if necessary; false when the memory is full of busy ones, or the account has too many of them. */
+  makeRoom(account: string): boolean {
+    if (!this.#shares.hasRoomFor(account, this.#instances.size)) return false;
     this.shrink(1);
     return this.#instances.size < this.#limits.maxActiveInstances;
   }

@@ -6,8 +6,8 @@
  * Invariants:
  * 1. Every due instance of a loaded agent is woken, however many there are: a scan ends when the catalog has no more of them. An instance in
  *    memory performs its own work, and is reported here when it leaves memory with work to do.
- * 2. The number of woken instances that are busy is bounded, and so is the number of those that start; the agents take turns, page by page,
- *    and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
+ * 2. The number of woken instances that are busy is bounded, and so is the number of those that start; accounts share it, agents and accounts take
+ *    turns (`DueLanes`), and events from outside find room. If there is no room, the scan continues when an instance becomes idle or leaves memory.
  * 3. Due work of agents that are not loaded is not read. It runs after a start that loads them.
  * 4. An instance that fails repeatedly by itself is woken at increasing intervals and does not delay the others.
  * 5. A due time that was not reported here, for whatever reason, waits for the scan of every minute, and no longer.
@@ -21,14 +21,14 @@ import { SignalboxError } from "@signalbox/protocol";
 import { clearTimer, type Clock, setTimer, type Timer } from "../../core/clock.ts";
 import type { LoopShare } from "../../core/loop-share.ts";
 import { repeat, type Repetition } from "../../core/repeat.ts";
+import { SharedPlaces } from "../../core/shared-pool.ts";
+import { DueLanes, PAGE, REST_MS } from "./due-lanes.ts";
 import { type InstanceRef, keyOf } from "./instance-ref.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { AnyInstance } from "./instance.ts";
-import type { DueEntry, InstanceCatalog } from "./instance-catalog.ts";
+import type { DueEntry, DueSelection, InstanceCatalog } from "./instance-catalog.ts";
 import type { InstanceFailure } from "./leaving.ts";
 
-/** Due instances read in one query. */
-const PAGE = 100;
 /** Woken instances that open their databases at the same time; more would only delay other events. */
 const MAX_STARTING = 32;
 /** Delay after a failed scan. */
@@ -56,6 +56,15 @@ export interface WakerParts {
   readonly putAway: (instance: AnyInstance) => void;
 }
 
+/** Where due instances are read. */
+export interface DueSource {
+  readonly read: (selection: DueSelection, limit: number) => Promise<readonly DueEntry[]>;
+  /** Leaves out those of a page that are not to be woken; null ends the scan. */
+  readonly select?: (page: readonly DueEntry[]) => Promise<readonly DueEntry[] | null>;
+  /** An instance is being loaded. */
+  readonly woken?: () => void;
+}
+
 interface Failures {
   count: number;
   until: number;
@@ -65,6 +74,8 @@ export class Waker {
   readonly #parts: WakerParts;
   readonly #starting = new Set<AnyInstance>();
   readonly #busy = new Set<AnyInstance>();
+  /** Of those that are busy. */
+  readonly #places: SharedPlaces;
   /** Failures of instances with due work, by key. */
   readonly #failures = new Map<string, Failures>();
   #timer: Timer | undefined;
@@ -75,11 +86,12 @@ export class Waker {
   #scanning: Promise<void> | null = null;
   #rescans: Repetition | null = null;
   /** Scans that wait for room. */
-  #waiting: (() => void)[] = [];
+  readonly #waiting = new Set<() => void>();
   #isStopped = false;
 
   constructor(parts: WakerParts) {
     this.#parts = parts;
+    this.#places = new SharedPlaces(parts.maxBusy);
   }
 
   /** Scans at once, and from then on whenever work is due. */
@@ -102,11 +114,27 @@ export class Waker {
     if (this.#scanning === null) this.#arm();
   }
 
-  /** Wakes an instance with due work. Resolves when it has room and is being loaded. */
-  async wake(entry: DueEntry): Promise<void> {
+  /** Wakes all due instances of the source, page by page, as there is room. Resolves when there are no more. */
+  async wakeAll({ read, select, woken }: DueSource): Promise<void> {
+    const lanes = new DueLanes(this.#parts.agents(), () => performance.now());
     this.#wakes += 1;
     try {
-      await this.#wakeWhenRoom(entry);
+      while (!this.#isStopped) {
+        const lane = lanes.next();
+        if (lane === null) return;
+        if (lane === "blocked") {
+          await this.#roomOrRest();
+          lanes.unblock();
+          continue;
+        }
+        if (lane.pending.length === 0) {
+          const page = await read(lane, PAGE);
+          const selected = select === undefined ? page : await select(page);
+          if (selected === null) return;
+          lanes.read(lane, page, selected);
+        }
+        lanes.handled(lane, await this.#wakeEach(lane.pending, woken));
+      }
     } finally {
       this.#wakes -= 1;
     }
@@ -114,7 +142,7 @@ export class Waker {
 
   /** Nothing runs or waits in the instance any more. */
   onIdle(instance: AnyInstance): void {
-    const wasWoken = this.#busy.size > 0 && this.#busy.delete(instance);
+    const wasWoken = this.#busy.size > 0 && this.#endBusy(instance);
     if (this.#failures.size > 0) this.#failures.delete(instance.key);
     if (wasWoken && this.#isWaking) this.#parts.putAway(instance);
     this.#roomMade();
@@ -123,7 +151,7 @@ export class Waker {
   /** The instance leaves memory; `wakeAt` is when it has work again, null for never. */
   onLeave(instance: AnyInstance, wakeAt: number | null, failure: InstanceFailure | null): void {
     this.#starting.delete(instance);
-    this.#busy.delete(instance);
+    this.#endBusy(instance);
     if (wakeAt === null) this.#failures.delete(instance.key);
     else {
       if (failure === "own") this.#countFailure(instance.key);
@@ -146,17 +174,19 @@ export class Waker {
     await this.#scanning;
   }
 
-  async #wakeWhenRoom(entry: DueEntry): Promise<void> {
-    for (;;) {
-      if (this.#isLeftAlone(entry)) return;
-      if (this.#hasRoom) {
-        await this.#parts.share.step();
-        // Another scan, or a stop, may have come before.
-        if (this.#isLeftAlone(entry)) return;
-        if (this.#hasRoom && this.#load(entry)) return;
-      }
-      await this.#room();
+  /** Returns how many are being loaded, or need not be: all, or those before the first one for which there is no room. */
+  async #wakeEach(entries: readonly DueEntry[], woken: DueSource["woken"]): Promise<number> {
+    for (const [i, entry] of entries.entries()) {
+      // Those of which nothing is to be done cost no promise.
+      if (this.#isLeftAlone(entry)) continue;
+      if (!this.#hasRoom(entry)) return i;
+      await this.#parts.share.step(entry.account);
+      // Another scan, or a stop, may have come before.
+      if (this.#isLeftAlone(entry)) continue;
+      if (!this.#hasRoom(entry) || !this.#load(entry)) return i;
+      woken?.();
     }
+    return entries.length;
   }
 
   #arm(): void {
@@ -178,7 +208,7 @@ export class Waker {
     try {
       await catalog.flush();
       const scannedUntil = clock.now();
-      await this.#wakeDue();
+      await this.wakeAll({ read: (selection, limit) => catalog.due(selection, clock.now(), limit) });
       for (const agent of this.#parts.agents()) {
         const next = await catalog.nextDueAfter(agent, scannedUntil);
         if (next !== null) this.wakeBy(next);
@@ -188,25 +218,6 @@ export class Waker {
       if (!(error instanceof SignalboxError && error.id === "storage_unavailable"))
         logger.warn({ err: error }, "waking instances with due work failed; retrying");
       this.wakeBy(clock.now() + RETRY_MS);
-    }
-  }
-
-  async #wakeDue(): Promise<void> {
-    const { agents, catalog, clock } = this.#parts;
-    let unread: { agent: string; after: DueEntry | undefined }[] = [];
-    for (const agent of agents()) unread.push({ agent, after: undefined });
-    while (unread.length > 0) {
-      const more: typeof unread = [];
-      for (const { agent, after } of unread) {
-        const page = await catalog.due(agent, clock.now(), after, PAGE);
-        for (const entry of page) {
-          // Those of which nothing is to be done cost no promise.
-          if (!this.#isLeftAlone(entry)) await this.wake(entry);
-          if (this.#isStopped) return;
-        }
-        if (page.length === PAGE) more.push({ agent, after: page.at(-1) });
-      }
-      unread = more;
     }
   }
 
@@ -224,8 +235,14 @@ export class Waker {
     return this.#scanning !== null || this.#wakes > 0;
   }
 
-  get #hasRoom(): boolean {
-    return this.#starting.size < MAX_STARTING && this.#busy.size < this.#parts.maxBusy;
+  #hasRoom({ account }: DueEntry): boolean {
+    return this.#starting.size < MAX_STARTING && this.#places.shareOf(account).hasRoom;
+  }
+
+  #endBusy(instance: AnyInstance): boolean {
+    const wasBusy = this.#busy.delete(instance);
+    if (wasBusy) this.#places.shareOf(instance.ref.account).release();
+    return wasBusy;
   }
 
   /** Returns false when there is no room in memory. */
@@ -234,19 +251,25 @@ export class Waker {
     if (instance === null) return false;
     this.#starting.add(instance);
     this.#busy.add(instance);
+    this.#places.shareOf(entry.account).take();
     void instance.started.then(() => {
       if (this.#starting.delete(instance)) this.#roomMade();
     });
     return true;
   }
 
-  /** Resolves after a change that may have made room. */
-  async #room(): Promise<void> {
-    await new Promise<void>((resolve) => this.#waiting.push(resolve));
+  /** Resolves after a change that may have made room, or after the time in which others may have got work. */
+  async #roomOrRest(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    this.#waiting.add(resolve);
+    const timer = setTimer(this.#parts.clock, resolve, REST_MS);
+    await promise;
+    clearTimer(timer);
+    this.#waiting.delete(resolve);
   }
 
   #roomMade(): void {
-    if (this.#waiting.length > 0) for (const resolve of this.#waiting.splice(0)) resolve();
+    for (const resolve of this.#waiting) resolve();
   }
 
   #countFailure(key: string): void {

@@ -11,7 +11,7 @@ import { Orphans, type OrphansParts } from "./orphans.ts";
 /** For instances that came here after this node had given its own away. */
 const MAX_REST_MS = 5000;
 
-export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wake"> {
+export interface ClusterInstancesParts extends Omit<OrphansParts & DrainParts, "candidate" | "wakeAll"> {
   readonly ownership: Ownership;
   readonly catalog: InstanceCatalog;
   readonly directory: Directory;
@@ -30,7 +30,7 @@ export class ClusterInstances {
     this.#orphans = new Orphans({
       ...parts,
       candidate: (name) => parts.placement.candidate(name),
-      wake: (entry) => parts.directory.wakeOrphan(entry),
+      wakeAll: (source) => parts.directory.wakeOrphans(source),
     });
   }
 

@@ -206,7 +206,6 @@ export class TestNode {
       clock: systemClock,
       steadyClock: systemClock,
       logger,
-      agents: () => classes.names(),
     });
   }
 

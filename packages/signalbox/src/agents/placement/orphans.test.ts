@@ -30,7 +30,7 @@ beforeEach(() => {
     network,
     ownership,
     catalog: {
-      orphans: async (_living, _agent, _now, after, limit) => {
+      orphans: async (_living, { after }, _now, limit) => {
         const from =
           after === undefined ? 0 : due.findIndex((one) => keyOf(one) === keyOf(after as DueEntry)) + 1;
         return due.slice(from, from + limit);
@@ -39,9 +39,20 @@ beforeEach(() => {
     clock: { now: () => 1000 },
     steadyClock: { now: () => now },
     logger: createLogger({ level: "silent", isPretty: false }),
-    agents: () => ["counter"],
     candidate: (name) => placement.candidate(name),
-    wake: async ({ name }) => void woken.push(name),
+    wakeAll: async ({ read, select, woken: count }) => {
+      for (let after: DueEntry | undefined; ;) {
+        const page = await read({ agent: "counter", account: null, without: new Set(), after }, 100);
+        const selected = await select?.(page);
+        if (selected === undefined || selected === null) return;
+        for (const { name } of selected) {
+          woken.push(name);
+          count?.();
+        }
+        after = page.at(-1);
+        if (page.length < 100) return;
+      }
+    },
   });
 });
 

@@ -5,7 +5,7 @@
  * 1. An instance with due work whose owner is not alive is woken by the node that the rendezvous hash selects, at once, and by any node after
  *    `ANY_NODE_MS`. An instance that this node owns is woken here.
  * 2. Nothing here decides who runs an instance: waking claims it, and the claim fails if a living node owns it.
- * 3. Instances are woken one after the other as there is room (`Waker`), the agents in turns, page by page.
+ * 3. Instances are woken one after the other as there is room (`Waker`), agents and accounts in turns, page by page.
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
@@ -15,9 +15,9 @@ import type { Ownership } from "../../engines/instance-store/index.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { databaseName, keyOf } from "../instance/instance-ref.ts";
 import type { DueEntry, InstanceCatalog } from "../instance/instance-catalog.ts";
+import type { DueSource } from "../instance/waker.ts";
 
 const INTERVAL_MS = 1000;
-const PAGE = 100;
 /** Longer than a node needs to notice that another one is gone, and to claim. */
 const ANY_NODE_MS = 5000;
 
@@ -29,11 +29,9 @@ export interface OrphansParts {
   /** Measures how long an orphan has been known. */
   readonly steadyClock: Clock;
   readonly logger: Logger;
-  /** Kebab-case names of the loaded agents. */
-  readonly agents: () => Iterable<string>;
   /** The node that takes an instance without a living owner. */
   readonly candidate: (name: string) => string;
-  readonly wake: (entry: DueEntry) => Promise<void>;
+  readonly wakeAll: (source: DueSource) => Promise<void>;
 }
 
 export class Orphans {
@@ -72,26 +70,18 @@ export class Orphans {
 
   /** One pass over all of them. */
   async scan(): Promise<void> {
-    const { agents, catalog, clock, network } = this.#parts;
+    const { catalog, clock, network, wakeAll } = this.#parts;
     const seen = new Map<string, number>();
-    let unread: { agent: string; after: DueEntry | undefined }[] = [];
-    for (const agent of agents()) unread.push({ agent, after: undefined });
-    while (unread.length > 0 && !this.#isStopped) {
-      const more: typeof unread = [];
-      for (const { agent, after } of unread) {
-        const living = network.members.map(({ inc }) => inc);
-        // While this node is not a member, it can claim nothing.
-        if (!living.includes(network.self)) return;
-        const page = await catalog.orphans(living, agent, clock.now(), after, PAGE);
-        for (const entry of await this.#select(page, new Set(living), seen)) {
-          if (this.#isStopped) return;
-          this.#woken += 1;
-          await this.#parts.wake(entry);
-        }
-        if (page.length === PAGE) more.push({ agent, after: page.at(-1) });
-      }
-      unread = more;
-    }
+    const living = () => network.members.map(({ inc }) => inc);
+    await wakeAll({
+      read: (selection, limit) => catalog.orphans(living(), selection, clock.now(), limit),
+      // While this node is not a member, it can claim nothing.
+      select: async (page) =>
+        this.#isStopped || !living().includes(network.self)
+          ? null
+          : this.#select(page, new Set(living()), seen),
+      woken: () => (this.#woken += 1),
+    });
     this.#seen = seen;
   }
 

@@ -76,7 +76,7 @@ class ClusterReach implements Reach {
       account: DEFAULT_ACCOUNT,
       maxBufferedBytes: agents.maxBufferedBytes,
     });
-    this.#instances = new ClusterInstances({ ...all, agents: () => classes.names() });
+    this.#instances = new ClusterInstances(all);
   }
 
   get nodes(): InstanceNodes {

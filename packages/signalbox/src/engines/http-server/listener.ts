@@ -84,9 +84,9 @@ export class Listener {
     this.#plain = engine === "own" ? this.#parsePlain(connected, limits, sweepMs) : null;
     if (engine === "node") this.#server.on(connected, (socket: Socket) => this.#atNode.add(socket));
     this.#room = new ConnectionRoom(limits.maxConnections, () => [
-      ...(handshakes?.waiting() ?? []),
-      ...(this.#plain?.waiting() ?? []),
-      ...this.#atNode.waiting(),
+      ...(handshakes?.all() ?? []),
+      ...(this.#plain?.all() ?? []),
+      ...this.#atNode.all(),
     ]);
     // With several processes: a connection above the limit is closed, as with one, and not offered to the other processes for ever.
     // The types of Node do not know the property.
@@ -216,10 +216,11 @@ export class Listener {
       handOver(socket, () => this.#refuse(socket, "method_not_allowed", request)),
     );
     this.#server.on("clientError", (error, socket) => this.#onClientError(error, socket as Socket));
+    this.#server.on("drop", () => this.#room.arrived(null, this.#sockets.size));
     this.#server.on("connection", (socket) => {
       application.connection(1);
       this.#sockets.add(socket);
-      this.#room.opened(socket, this.#sockets.size);
+      this.#room.arrived(socket, this.#sockets.size);
       socket.once("close", () => {
         this.#sockets.delete(socket);
         application.connection(-1);

@@ -1,17 +1,18 @@
 /** The connections that node:http reads, and the requests of each that have no complete response. */
 import type { Socket } from "node:net";
-import { isSlow } from "./connection-room.ts";
+import { isSlow, type OpenConnection } from "./connection-room.ts";
 import type { HttpRequest } from "./http-exchange.ts";
-import type { Pipeline, Tracking, WaitingConnection } from "./tracking.ts";
+import type { Pipeline, Tracking } from "./tracking.ts";
 
 class NodePipeline implements Pipeline {
   unanswered = 0;
   latest: Tracking | null = null;
   isClosing = false;
+  /** When the connection was opened, the last request began, or all were answered. */
   since = performance.now();
   /** The request that was received last, until it is answered. */
   request: HttpRequest | null = null;
-  /** What the connection had received when that request began. */
+  /** What the connection had received when it began. */
   bytesBefore = 0;
 }
 
@@ -52,14 +53,13 @@ export class NodeConnections {
     this.#pipelines.delete(socket);
   }
 
-  waiting(): WaitingConnection[] {
+  all(): OpenConnection[] {
     const now = performance.now();
-    const waiting: WaitingConnection[] = [];
-    for (const [socket, { unanswered, request, bytesBefore, since }] of this.#pipelines) {
+    return [...this.#pipelines].map(([socket, { unanswered, request, bytesBefore, since }]) => {
       const isArriving = unanswered === 1 && request?.complete === false;
-      if (unanswered === 0 || (isArriving && isSlow(socket.bytesRead - bytesBefore, now - since)))
-        waiting.push({ socket, since });
-    }
-    return waiting;
+      const isWaiting =
+        unanswered === 0 || (isArriving && isSlow(socket.bytesRead - bytesBefore, now - since));
+      return { socket, waitingSince: isWaiting ? since : null };
+    });
   }
 }

@@ -10,8 +10,9 @@ import { AsyncResource } from "node:async_hooks";
 import type { Socket } from "node:net";
 import { PlaceList } from "../../core/place-list.ts";
 import type { HttpApplication, ListenerLimits } from "./application.ts";
+import type { OpenConnection } from "./connection-room.ts";
 import { PlainConnection, type PlainListener } from "./plain-connection.ts";
-import type { ListenerState, WaitingConnection } from "./tracking.ts";
+import type { ListenerState } from "./tracking.ts";
 
 /** node:http counts less than the whole head. */
 const MAX_HEAD_BYTES = 16 * 1024;
@@ -93,12 +94,12 @@ export class PlainConnections implements PlainListener {
     for (const connection of this.#connections.all()) connection.closeIfIdle();
   }
 
-  waiting(): WaitingConnection[] {
+  all(): OpenConnection[] {
     const { now } = this;
-    return this.#connections
-      .all()
-      .filter((connection) => connection.isWaiting(now))
-      .map(({ socket, since }) => ({ socket, since: since + this.#pausedMs }));
+    return this.#connections.all().map((connection) => {
+      const { socket, since } = connection;
+      return { socket, waitingSince: connection.isWaiting(now) ? since + this.#pausedMs : null };
+    });
   }
 
   #sweep(): void {

@@ -3,7 +3,6 @@
  * are added to it, whichever code writes it.
  */
 import type { OutgoingHttpHeader } from "node:http";
-import type { Socket } from "node:net";
 import type { Share } from "../../core/shared-pool.ts";
 import type { HeaderList } from "./http-exchange.ts";
 import type { MemoryShare } from "./memory-budget.ts";
@@ -26,15 +25,6 @@ export interface Pipeline {
   latest: Tracking | null;
   /** A response has told the client that the connection is closed. */
   isClosing: boolean;
-  /** When the connection was opened, or its last response had ended. */
-  since: number;
-}
-
-/** A connection without a request, or whose request has begun and arrives slowly. */
-export interface WaitingConnection {
-  readonly socket: Socket;
-  /** By `performance.now()`. */
-  readonly since: number;
 }
 
 /** The same headers in the two forms that `writeHead` takes. */

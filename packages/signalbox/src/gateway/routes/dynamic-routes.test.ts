@@ -74,3 +74,14 @@ it("a route has its newest 1,000 deployments", async () => {
   expect(listed).toHaveLength(1000);
   expect(listed.map(({ id }) => id)).toContain(deployment.id);
 });
+
+it("an account has at most 1,000 routes, over all its gateways", async () => {
+  await database.run(sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)
+    INSERT INTO gateway_route (id, account_id, gateway_id, name, version_id, deployment_id, created_at, modified_at)
+    SELECT 'id' || i, 'a', 'g', 'name-' || i, '', '', 0, 0 FROM n`);
+  const last = await routes.create(GATEWAY, "last", GRAPH);
+  const another = { accountId: "a", id: "g2" } as Gateway;
+  await expect(routes.create(another, "further", GRAPH)).rejects.toThrow("at most 1000 dynamic routes");
+  await routes.delete(GATEWAY, last.id);
+  await routes.create(GATEWAY, "further", GRAPH);
+});

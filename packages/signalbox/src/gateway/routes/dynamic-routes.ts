@@ -11,6 +11,7 @@
  */
 import { SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import { Serial } from "../../core/serial.ts";
 import { sql, sqlList } from "../../core/sql.ts";
 import { ulid } from "../../core/ulid.ts";
@@ -51,6 +52,8 @@ export interface DynamicRoutesParts {
   readonly providers: ProviderDirectory;
 }
 
+/** Every process keeps the deployed versions of all accounts in memory. */
+const MAX_ROUTES_OF_ACCOUNT = 1000;
 /** Lists of versions and deployments are read and sent whole, and a version may have 150 KB. */
 const MAX_VERSIONS = 100;
 const MAX_DEPLOYMENTS = 1000;
@@ -162,6 +165,11 @@ export class DynamicRoutes implements SettingsStore {
       modifiedAt: now,
     };
     await this.#parts.settings.write("route", async (tx, changed) => {
+      const count = await tx.get<{ n: number }>(
+        sql`SELECT COUNT(*) AS n FROM gateway_route WHERE account_id = ${route.accountId}`,
+      );
+      if (Number(count?.n) >= MAX_ROUTES_OF_ACCOUNT)
+        throw invalidRequest(`An account has at most ${MAX_ROUTES_OF_ACCOUNT} dynamic routes`);
       const { changes } = await tx.run(
         sql`INSERT INTO gateway_route (id, account_id, gateway_id, name, version_id, deployment_id, created_at, modified_at)
             VALUES (${route.id}, ${route.accountId}, ${route.gatewayId}, ${name}, ${version.id}, ${deployment.id}, ${now}, ${now})

@@ -64,3 +64,18 @@ it("a change is answered when everything that follows it has followed it", async
   await change;
   expect(events).toEqual(["followed", "answered"]);
 });
+
+it("an account has at most 1,000 gateways, and another one is not concerned", async () => {
+  const database = await openDatabase();
+  await database.run(sql`INSERT INTO account (id, name, created_at) VALUES ('other', 'other', 0)`);
+  await database.run(sql`WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 998)
+    INSERT INTO gateway (account_id, id, settings, is_default, created_at, modified_at)
+    SELECT 'default', 'g' || i, '{}', 0, 0, 0 FROM n`);
+  const gateways = new Gateways(database, { now: () => 1000 }, new GatewayDeletions(database, []));
+  await gateways.load("default");
+  await gateways.create("default", "last", {});
+  await expect(gateways.create("default", "further", {})).rejects.toThrow("at most 1000 gateways");
+  await gateways.create("other", "first", {});
+  await gateways.delete("default", "g1");
+  await gateways.create("default", "further", {});
+});

@@ -9,6 +9,7 @@
  */
 import { isIdentifier, SignalboxError } from "@signalbox/protocol";
 import type { Clock } from "../../core/clock.ts";
+import { invalidRequest } from "../../core/invalid-request.ts";
 import type { Database, Queryable } from "../../database/database.ts";
 import {
   findToDelete,
@@ -28,6 +29,8 @@ export interface GatewayListener {
   onDeleted(gateway: Gateway): void;
 }
 
+/** Every process keeps the gateways of all accounts in memory, with all their settings. */
+const MAX_GATEWAYS_OF_ACCOUNT = 1000;
 /** The row of `first_start`. */
 const DEFAULT_GATEWAY_MADE = "default_gateway";
 
@@ -137,6 +140,8 @@ export class Gateways implements SettingsStore {
     }
     return this.#changes.run(`${accountId}/${id}`, async () => {
       await this.#deletions.finish({ accountId, gatewayId: id });
+      if ((this.#byAccount.get(accountId)?.size ?? 0) >= MAX_GATEWAYS_OF_ACCOUNT)
+        throw invalidRequest(`An account has at most ${MAX_GATEWAYS_OF_ACCOUNT} gateways`);
       const gateway = this.#newGateway(accountId, id, wanted);
       await this.#settings.write("gateway", async (tx, changed) => {
         if (!(await insert(tx, gateway)))
