@@ -52,11 +52,15 @@ async function openSocket(holder: string): Promise<number> {
 }
 
 /** The status of a response whose body never ends. */
-async function openStream(holder: string, name = "one"): Promise<number> {
+async function openStream(
+  holder: string,
+  name = "one",
+  path = `/agents/roamer/${name}/endless`,
+): Promise<number> {
   const raw = new RawSocket(server.url);
   held.push({ close: () => raw.destroy() });
   const authorization = holder === "none" ? "" : `Authorization: Bearer ${tokens[holder]}\r\n`;
-  raw.write(`GET /agents/roamer/${name}/endless HTTP/1.1\r\nHost: x\r\n${authorization}\r\n`);
+  raw.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nAccept: text/event-stream\r\n${authorization}\r\n`);
   await raw.until("\r\n\r\n");
   return Number(raw.received.toString("latin1", 9, 12));
 }
@@ -111,4 +115,15 @@ it("busy instances of an account take two thirds of memory at most; idle ones ar
   expect(new Set(statuses)).toEqual(new Set([200, 503]));
   expect(await openStream("other", "first")).toBe(200);
   expect(await openSocket("other")).toBe(0);
+});
+
+it("streams of the management interface take two thirds at most; others are answered", async () => {
+  const streamOf = (account: string) =>
+    openStream(account, "", `/accounts/${account}/agents/roamer/instances/one/events`);
+  const statuses: number[] = [];
+  for (let i = 0; i < PLACES; i++) statuses.push(await streamOf("greedy"));
+  expect(statuses.filter((status) => status === 200)).toHaveLength((PLACES * 2) / 3);
+  expect(new Set(statuses)).toEqual(new Set([200, 503]));
+  expect(await streamOf("other")).toBe(200);
+  expect(await isOperatorServed()).toBe(true);
 });

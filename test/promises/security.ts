@@ -168,6 +168,7 @@ export const SECURITY: Readonly<Record<string, readonly string[]>> = {
     "test/hostile/shares.test.ts › another account still finds a place",
     "test/hostile/taken-connections.test.ts › WebSockets take two thirds at most; others connect",
     "test/hostile/taken-connections.test.ts › requests take two thirds at most; others are answered",
+    "test/hostile/taken-connections.test.ts › streams of the management interface take two thirds at most; others are answered",
     "test/hostile/taken-connections.test.ts › busy instances of an account take two thirds of memory at most; idle ones are no obstacle",
     "packages/signalbox/src/agents/instance/waker.test.ts › an account waits for a page of another's work, and not for all of it",
     "packages/signalbox/src/agents/instance/waker.test.ts › an account whose instances stay busy leaves room for others, also for what becomes due later",

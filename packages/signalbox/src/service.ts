@@ -300,6 +300,7 @@ function openListeners(base: Base, parts: FrontParts): Promise<Front> {
     routes,
     authenticator,
     accounts,
+    places: base.places,
     audit: audit.trail,
     onWrongCredential: (request) => wrongTokens.record(clientAddress.ofRequest(request)),
     trafficOrigin: (request) => running.trafficOriginFor(request),

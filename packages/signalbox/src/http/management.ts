@@ -9,6 +9,8 @@ import { z, type ZodType } from "zod";
 import { type Accounts, type Authenticator, isAllowed, type Principal } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import { isNestedDeeperThan } from "../core/json-depth.ts";
+import { overloaded } from "../core/overload.ts";
+import type { SharedPlaces } from "../core/shared-pool.ts";
 import { requireStorableJson } from "../core/storable-text.ts";
 import type { Area } from "./area.ts";
 import { ManagedRequest } from "./managed-request.ts";
@@ -31,6 +33,8 @@ export interface ManagementOptions {
   /** Scheme, host and port at which the sender of the request reaches the gateway. */
   readonly trafficOrigin: (request: HttpRequest) => string;
   readonly accounts: Accounts;
+  /** Of requests and WebSockets, by account. */
+  readonly places: SharedPlaces;
   readonly audit: AuditTrail;
   readonly maxBodyBytes: number;
 }
@@ -149,8 +153,10 @@ class Management {
     context: RequestContext,
   ): ManagedRequest {
     authorise(route, principal, params, this.#options);
-
-    const { trafficOrigin } = this.#options;
+    const { places, trafficOrigin } = this.#options;
+    // The response may be a stream without an end, and a token may open many. The operator is never refused.
+    if (principal.kind !== "root" && !context.memory.occupy(places.shareOf(principal.token.accountId)))
+      throw overloaded();
     const maxBodyBytes = route.maxBodyBytes ?? this.#options.maxBodyBytes;
     const managed = new ManagedRequest({
       context,

@@ -3,6 +3,7 @@ import { z } from "zod";
 import type { Accounts, Authenticator } from "../accounts/index.ts";
 import type { AuditTrail } from "../contracts/audit-trail.ts";
 import { createManagement } from "./management.ts";
+import { SharedPlaces } from "../core/shared-pool.ts";
 import type { Route } from "./route.ts";
 import { alwaysServedPaths, gatewayBinding, knownParameters } from "./route-rules.ts";
 
@@ -19,6 +20,7 @@ const serve = (one: Route) =>
     routes: [one],
     authenticator: {} as Authenticator,
     accounts: {} as Accounts,
+    places: new SharedPlaces(1),
     audit: {} as AuditTrail,
     onWrongCredential: () => undefined,
     trafficOrigin: () => "",

@@ -10,8 +10,10 @@ interface Countable {
   readonly isIdle: boolean;
 }
 
-/** Of the time between two counts: counting takes some fifty nanoseconds for an instance. */
-const REST_MS_PER_INSTANCE = 0.01;
+/** For each instance, between two counts. Counting takes some tenths of a microsecond for one: a part of a percent. */
+const REST_MS_PER_INSTANCE = 0.1;
+/** The same, before an instance is refused. */
+const MIN_REST_MS_PER_INSTANCE = 0.01;
 /** As for everything that accounts share (`SharedPool`): an account may have twice what is free. */
 const GREED = 2;
 
@@ -31,18 +33,24 @@ export class BusyShares {
   hasRoomFor(account: string, size: number): boolean {
     // If all of them were busy, and of this account, there would still be room.
     if (size + 1 <= GREED * (this.#max - size)) return true;
-    this.#count();
-    const held = this.#byAccount.get(account) ?? 0;
-    if (held + 1 > GREED * (this.#max - this.#total)) return false;
+    this.#count(REST_MS_PER_INSTANCE);
+    if (!this.#isFor(account)) {
+      this.#count(MIN_REST_MS_PER_INSTANCE);
+      if (!this.#isFor(account)) return false;
+    }
     // The one that is loaded now begins busy.
-    this.#byAccount.set(account, held + 1);
+    this.#byAccount.set(account, (this.#byAccount.get(account) ?? 0) + 1);
     this.#total += 1;
     return true;
   }
 
-  #count(): void {
+  #isFor(account: string): boolean {
+    return (this.#byAccount.get(account) ?? 0) + 1 <= GREED * (this.#max - this.#total);
+  }
+
+  #count(restMsPerInstance: number): void {
     const now = performance.now();
-    if (now - this.#countedAt < this.#max * REST_MS_PER_INSTANCE) return;
+    if (now - this.#countedAt < this.#max * restMsPerInstance) return;
     this.#countedAt = now;
     this.#byAccount = new Map();
     this.#total = 0;

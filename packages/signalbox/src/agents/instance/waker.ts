@@ -87,6 +87,8 @@ export class Waker {
   #rescans: Repetition | null = null;
   /** Scans that wait for room. */
   readonly #waiting = new Set<() => void>();
+  /** How often room may have been made. */
+  #rooms = 0;
   #isStopped = false;
 
   constructor(parts: WakerParts) {
@@ -118,12 +120,15 @@ export class Waker {
   async wakeAll({ read, select, woken }: DueSource): Promise<void> {
     const lanes = new DueLanes(this.#parts.agents(), () => performance.now());
     this.#wakes += 1;
+    let triedAt = this.#rooms;
     try {
       while (!this.#isStopped) {
         const lane = lanes.next();
         if (lane === null) return;
         if (lane === "blocked") {
-          await this.#roomOrRest();
+          // Room that was made while the lanes were tried was not seen by those before it.
+          if (triedAt === this.#rooms) await this.#roomOrRest();
+          triedAt = this.#rooms;
           lanes.unblock();
           continue;
         }
@@ -269,6 +274,7 @@ export class Waker {
   }
 
   #roomMade(): void {
+    this.#rooms += 1;
     for (const resolve of this.#waiting) resolve();
   }
 
