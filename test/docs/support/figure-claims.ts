@@ -106,9 +106,9 @@ export const CLAIMS: Readonly<Record<string, readonly FigureClaim[]>> = {
     claim("| after many calls | # MB ([benchmarks]", MEMORY),
     claim("other requests waited for # ms at most", largest("growth", "healthz")),
     claim(
-      "an order by cost (# s), the ranges of all calls of a gateway (# s), the first search in the metadata of a gateway (# s)",
-      seconds("growth", "calls: most expensive of a gateway", "p50"),
-      seconds("growth", "calls: ranges of a gateway", "p50"),
+      "an order by cost (# s), the ranges of all calls of a gateway (# s), a search in the metadata of a gateway (# s)",
+      seconds("growth", "calls: most expensive of a gateway", "slowest"),
+      seconds("growth", "calls: ranges of a gateway", "slowest"),
       seconds("growth", "calls: metadata search of a gateway", "slowest"),
     ),
   ],
