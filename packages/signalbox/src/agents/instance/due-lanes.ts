@@ -3,12 +3,13 @@
  *
  *   a lane for each agent, in the order of time ──an account fills much of a page, or has no room──► a lane of its own for that account
  *
- * The lanes take turns. A lane ends when it has no more due instances.
+ * The lanes take turns, until none has due instances.
  *
  * Invariants:
  * 1. Every due instance is read: an account belongs to the common lane of an agent, or has a lane of its own that begins where the common one was.
  * 2. A lane without room waits with what it has read, while the others go on.
- * 3. While accounts have lanes of their own, the common lane is read again every second: work of others that becomes due meanwhile does not wait for theirs.
+ * 3. While one lane has work, the others are read again every second: what becomes due meanwhile does not wait for that work.
+ * 4. A lane reads each instance once: its position never goes back. (Thousands that have failed and are left alone would be read again and again.)
  */
 import type { DueEntry, DuePosition, DueSelection } from "./instance-catalog.ts";
 
@@ -16,7 +17,7 @@ import type { DueEntry, DuePosition, DueSelection } from "./instance-catalog.ts"
 export const PAGE = 100;
 /** An account with so many of a page gets a lane of its own. */
 const HEAVY = PAGE / 4;
-/** A common lane without work passes over that of all heavy accounts: some milliseconds for a hundred thousand instances. */
+/** Until a lane without work is read again. The common one passes over the work of all heavy accounts: some milliseconds for a hundred thousand instances. */
 export const REST_MS = 1000;
 
 export interface Lane extends DueSelection {
@@ -41,11 +42,12 @@ export class DueLanes {
     for (const agent of agents) this.#lanes.push(newLane(agent, null));
   }
 
-  /** The lane whose turn it is; "blocked" if those that are left wait for room; null at the end. */
+  /** The lane whose turn it is; "blocked" if those with work wait for room; null when no lane has work. */
   next(): Lane | "blocked" | null {
+    if (this.#lanes.every(isDone)) return null;
     const now = this.#now();
     const i = this.#lanes.findIndex(({ isBlocked, restsUntil }) => !isBlocked && restsUntil <= now);
-    if (i === -1) return this.#lanes.length === 0 ? null : "blocked";
+    if (i === -1) return "blocked";
     const [lane] = this.#lanes.splice(i, 1) as [Lane];
     this.#lanes.push(lane);
     return lane;
@@ -71,7 +73,7 @@ export class DueLanes {
     const [refused] = rest;
     if (refused === undefined) {
       lane.pending = rest;
-      if (lane.isRead) this.#end(lane);
+      if (lane.isRead) lane.restsUntil = this.#now() + REST_MS;
     } else if (lane.account !== null) {
       lane.pending = rest;
       lane.isBlocked = true;
@@ -94,21 +96,13 @@ export class DueLanes {
       this.#lanes.push(lane);
     }
     lane.pending = [...pending, ...lane.pending];
+    lane.restsUntil = 0;
     return lane;
   }
+}
 
-  #end(lane: Lane): void {
-    if (lane.account === null && lane.without.size > 0) {
-      lane.restsUntil = this.#now() + REST_MS;
-      return;
-    }
-    this.#lanes = this.#lanes.filter((other) => other !== lane);
-    if (lane.account === null) return;
-    const common = this.#lanes.find(({ agent, account }) => agent === lane.agent && account === null);
-    common?.without.delete(lane.account);
-    // It ends with its next page, unless there is more.
-    if (common?.without.size === 0) common.restsUntil = 0;
-  }
+function isDone({ isRead, pending }: Lane): boolean {
+  return isRead && pending.length === 0;
 }
 
 function newLane(agent: string, account: string | null): Lane {

@@ -138,6 +138,19 @@ it("an account waits for a page of another's work, and not for all of it", async
   expect(new Set(woken).size).toBe(304);
 });
 
+it("thousands that have failed and are left alone are read once in a scan, page by page", async () => {
+  rows = Array.from({ length: 1000 }, (_, i) => row("a", `a${i}`));
+  create(3000).start();
+  while (woken.length < rows.length) await settle();
+  for (const key of woken) fail(key);
+  reads.length = 0;
+  waker.start();
+  await settle();
+  // Ten pages, what is behind them, and the common lane besides.
+  expect(reads.filter((agent) => agent === "a").length).toBeLessThan(15);
+  expect(woken).toHaveLength(1000);
+});
+
 it("accounts that are due alternately take turns, and all are woken once", async () => {
   rows = Array.from({ length: 900 }, (_, i) => row("a", `a${i}`, 0, ["x", "y", "z"][i % 3]));
   create(3000).start();
